@@ -1,0 +1,121 @@
+// The one table of errors: code, HTTP status, meaning. The wire carries them as problem+json (RFC 9457), the SDK throws
+// the same class, the CLI prints the meaning, docs/errors.md is made from it. Whatever is not here is `internal`.
+import { type Static, Type } from 'typebox';
+
+export const errorTable = {
+  invalid_json: { status: 400, meaning: 'The body is not valid JSON.' },
+  invalid_input: { status: 400, meaning: 'A field, parameter or header does not fit its schema; `errors` names each one.' },
+  invalid_cursor: { status: 400, meaning: 'The cursor was not made by this list; leave it out to start from the first page.' },
+  invalid_id: { status: 400, meaning: 'The id is not one of ours; ids are UUIDs as given by the answer that created the thing.' },
+  host_not_allowed: {
+    status: 403,
+    meaning: 'The request came under a foreign host name or from a page of another origin; a server without keys answers only its own.',
+  },
+  route_not_found: { status: 404, meaning: 'No such path; /docs lists all of them.' },
+  job_not_found: { status: 404, meaning: 'No job has this id, or retention has removed it.' },
+  run_not_found: { status: 404, meaning: 'No run has this id, or retention has removed it.' },
+  worker_not_found: { status: 404, meaning: 'No worker has this id.' },
+  method_not_allowed: { status: 405, meaning: 'The path exists, but not with this method; the Allow header lists those it takes.' },
+  job_ended: { status: 409, meaning: 'The job is completed or cancelled and can no longer be changed that way.' },
+  job_paused: { status: 409, meaning: 'The job is paused; resume it first.' },
+  job_running: { status: 409, meaning: 'A run of this job is running now, and a job never runs twice at the same time.' },
+  run_ended: { status: 409, meaning: 'The run has ended already; its recorded outcome is final.' },
+  session_lost: {
+    status: 409,
+    meaning: 'The worker did not renew its lease in time; its runs were given to others. It must stop them and begin a new session.',
+  },
+  lease_lost: { status: 409, meaning: 'The run is no longer leased to this worker; what it reported was not applied.' },
+  version_conflict: { status: 412, meaning: 'The job was changed since you read it (If-Match does not match); read it again, then update.' },
+  body_too_large: { status: 413, meaning: 'The body, payload or result is over its limit.' },
+  unsupported_media_type: { status: 415, meaning: 'Send JSON with Content-Type: application/json.' },
+  idempotency_key_reused: {
+    status: 422,
+    meaning: 'This Idempotency-Key was used before with a different body; use a new key for a new job.',
+  },
+  too_many_lanes: {
+    status: 422,
+    meaning: 'There are too many different combinations of queue, type and priority; put what varies into the payload.',
+  },
+  bulk_refused: { status: 422, meaning: 'At least one item of the bulk is wrong, so none was created; `errors` names each one.' },
+  overloaded: { status: 429, meaning: 'Too much is waiting to be written; try again after Retry-After seconds.' },
+  internal: { status: 500, meaning: 'A fault of the server; the request id finds it in the log.' },
+  not_supported_yet: { status: 501, meaning: 'Part of the plan, but this version cannot do it yet.' },
+  unavailable: { status: 503, meaning: 'The database does not answer right now; try again after Retry-After seconds.' },
+  unreachable: { status: 503, meaning: 'The client could not reach a Punctual server at the given URL.' },
+} as const satisfies Record<string, { status: number; meaning: string }>;
+
+export type ErrorCode = keyof typeof errorTable;
+
+/** One wrong place in the input. */
+export const FieldError = Type.Object(
+  {
+    path: Type.String({ description: 'Where: `payload`, `backoff.base_ms`, `jobs[3].type`' }),
+    message: Type.String({ description: 'What is wrong there, and how to mend it' }),
+  },
+  { description: 'One wrong place in the input' },
+);
+export type FieldError = Static<typeof FieldError>;
+
+export const Problem = Type.Object(
+  {
+    type: Type.String({ description: 'A link to the meaning of the code' }),
+    title: Type.String(),
+    status: Type.Integer(),
+    code: Type.String({ description: 'Stable; branch on this' }),
+    detail: Type.Optional(Type.String()),
+    errors: Type.Optional(Type.Array(FieldError)),
+    request_id: Type.Optional(Type.String()),
+  },
+  { description: 'What went wrong, as application/problem+json (RFC 9457)' },
+);
+export type Problem = Static<typeof Problem>;
+
+export interface ErrorOptions {
+  detail?: string | undefined;
+  errors?: FieldError[] | undefined;
+  retryAfterSeconds?: number | undefined;
+  requestId?: string | undefined;
+  cause?: unknown;
+}
+
+export class PunctualError extends Error {
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly detail: string | undefined;
+  readonly errors: FieldError[] | undefined;
+  readonly retryAfterSeconds: number | undefined;
+  readonly requestId: string | undefined;
+
+  constructor(code: ErrorCode, options: ErrorOptions = {}) {
+    super(options.detail ?? errorTable[code].meaning, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'PunctualError';
+    this.code = code;
+    this.status = errorTable[code].status;
+    this.detail = options.detail;
+    this.errors = options.errors;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+    this.requestId = options.requestId;
+  }
+}
+
+export function toProblem(error: PunctualError, requestId?: string): Problem {
+  return {
+    type: `https://punctual.dev/errors#${error.code}`,
+    title: errorTable[error.code].meaning,
+    status: error.status,
+    code: error.code,
+    ...(error.detail === undefined ? {} : { detail: error.detail }),
+    ...(error.errors === undefined ? {} : { errors: error.errors }),
+    ...(requestId === undefined ? {} : { request_id: requestId }),
+  };
+}
+
+export function fromProblem(problem: Partial<Problem>, retryAfterSeconds?: number): PunctualError {
+  const code = problem.code !== undefined && problem.code in errorTable ? (problem.code as ErrorCode) : 'internal';
+  return new PunctualError(code, {
+    detail: problem.detail ?? problem.title,
+    errors: problem.errors,
+    requestId: problem.request_id,
+    retryAfterSeconds,
+  });
+}

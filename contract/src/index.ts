@@ -1,0 +1,49 @@
+// The words of Punctual, all exported from here.
+import * as errors from './errors.ts';
+import * as jobs from './jobs.ts';
+import type { Route } from './route.ts';
+import * as runs from './runs.ts';
+import * as service from './service.ts';
+import * as workers from './workers.ts';
+
+export * from './errors.ts';
+export * from './jobs.ts';
+export * from './limits.ts';
+export * from './openapi.ts';
+export * from './route.ts';
+export * from './runs.ts';
+export * from './service.ts';
+export * from './shapes.ts';
+export * from './workers.ts';
+
+/** Every route of the API, by the name of its operation. */
+export const routes = {
+  ...jobs.jobRoutes,
+  ...runs.runRoutes,
+  ...workers.workerRoutes,
+  ...service.serviceRoutes,
+} as const satisfies Record<string, Route>;
+
+/** Schemas that have a name of their own in OpenAPI. */
+export const components = {
+  Problem: errors.Problem,
+  FieldError: errors.FieldError,
+  CreateJob: jobs.CreateJob,
+  UpdateJob: jobs.UpdateJob,
+  Job: jobs.Job,
+  JobCreated: jobs.JobCreated,
+  JobStatusAnswer: jobs.JobStatusAnswer,
+  Executor: jobs.Executor,
+  HttpExecutor: jobs.HttpExecutor,
+  ShellExecutor: jobs.ShellExecutor,
+  Backoff: jobs.Backoff,
+  Run: runs.Run,
+  Attempt: runs.Attempt,
+  LogLine: runs.LogLine,
+  Worker: workers.Worker,
+  WorkerDescription: workers.WorkerDescription,
+  SyncRequest: workers.SyncRequest,
+  SyncAnswer: workers.SyncAnswer,
+  Grant: workers.Grant,
+  Outcome: workers.Outcome,
+} as const;

@@ -1,0 +1,346 @@
+// Jobs: what to do and how, whose, and when. Schemas and routes.
+import { type Static, Type } from 'typebox';
+import { defaults, limits } from './limits.ts';
+import { route } from './route.ts';
+import { Run, RunPage, RunPageQuery } from './runs.ts';
+import { closed, described, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp, Title } from './shapes.ts';
+
+export const ScheduleType = Type.Enum(['IMMEDIATE', 'FUTURE', 'CRON', 'INTERVAL'], {
+  description: 'When: at once, at a time, by a cron expression, or again and again',
+});
+export type ScheduleType = Static<typeof ScheduleType>;
+
+export const JobStatus = Type.Enum(['SCHEDULED', 'PAUSED', 'CANCELLED', 'COMPLETED'], {
+  description: 'About the definition. SCHEDULED: has or will have runs to do. COMPLETED: no run is left to do',
+});
+export type JobStatus = Static<typeof JobStatus>;
+
+export const HttpExecutor = closed(
+  {
+    kind: Type.Literal('http'),
+    url: Type.String({ minLength: 1, maxLength: 4096, pattern: '^https?://[^\\p{Cc}\\p{Cs}\\s]+$' }),
+    method: Type.Optional(Type.Enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'], { default: 'POST' })),
+    headers: Type.Optional(
+      Type.Record(Type.String({ pattern: '^[A-Za-z0-9-]{1,100}$' }), Type.String({ maxLength: 4096, pattern: '^[^\\p{Cc}\\p{Cs}]*$' }), {
+        maxProperties: 50,
+        additionalProperties: false,
+      }),
+    ),
+    body: Type.Optional(Json),
+  },
+  { description: 'Calls a URL. 2xx is success; 408, 429 and 5xx are tried again; other answers are fatal. The body defaults to the payload' },
+);
+
+export const ShellExecutor = closed(
+  {
+    kind: Type.Literal('shell'),
+    command: Type.Array(Type.String({ maxLength: 32_768, pattern: '^[^\\u0000\\p{Cs}]*$' }), {
+      minItems: 1,
+      maxItems: 256,
+      description: 'Program and arguments; no shell interprets them',
+    }),
+    env: Type.Optional(
+      Type.Record(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,99}$' }), Type.String({ maxLength: 32_768, pattern: '^[^\\u0000\\p{Cs}]*$' }), {
+        maxProperties: 100,
+        additionalProperties: false,
+      }),
+    ),
+    cwd: Type.Optional(Type.String({ minLength: 1, maxLength: 4096, pattern: '^[^\\u0000\\p{Cs}]*$' })),
+  },
+  { description: 'Runs a program on a worker that allows it (PUNCTUAL_ALLOW_SHELL=true). Exit code 0 is success; the payload comes on standard input' },
+);
+
+export const Executor = Type.Union([HttpExecutor, ShellExecutor], {
+  description: 'How to do the work without a worker of one’s own',
+});
+export type HttpExecutor = Static<typeof HttpExecutor>;
+export type ShellExecutor = Static<typeof ShellExecutor>;
+export type Executor = Static<typeof Executor>;
+
+export const Backoff = closed(
+  {
+    base_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.max_backoff_ms, default: defaults.backoff.base_ms })),
+    factor: Type.Optional(Type.Number({ minimum: 1, maximum: 10, default: defaults.backoff.factor })),
+    max_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.max_backoff_ms, default: defaults.backoff.max_ms })),
+    jitter: Type.Optional(Type.Number({ minimum: 0, maximum: 1, default: defaults.backoff.jitter, description: '0.2 spreads by ±20 %' })),
+  },
+  { description: 'The wait before attempt n + 1 is base_ms × factor^(n−1), at most max_ms, spread by jitter' },
+);
+export type Backoff = Static<typeof Backoff>;
+
+/** The fields a user sets, at creation or later. */
+const settable = {
+  name: Type.Optional(described(Title, { description: 'For people; defaults to the type' })),
+  queue: Type.Optional(described(Label, { default: defaults.queue, description: 'The queue its runs wait in; made on first use' })),
+  priority: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: limits.max_priority, default: defaults.priority, description: '9 starts before 0' }),
+  ),
+  tags: Type.Optional(Type.Array(Label, { maxItems: limits.max_tags, uniqueItems: true })),
+  payload: Type.Optional(Json),
+  max_retries: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: limits.max_retries, default: defaults.max_retries, description: 'Attempts after the first' }),
+  ),
+  backoff: Type.Optional(Backoff),
+  timeout_ms: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: limits.max_timeout_ms, default: defaults.timeout_ms, description: 'The longest one attempt may take' }),
+  ),
+  schedule_time: Type.Optional(described(Timestamp, { description: 'FUTURE: when. A time already past runs at once' })),
+  delay_ms: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: limits.max_delay_ms, description: 'FUTURE: how long from now, instead of schedule_time' }),
+  ),
+};
+
+export const CreateJob = closed(
+  {
+    ...settable,
+    type: Type.Optional(described(Label, { description: 'Which handler runs it; defaults to the kind of the executor' })),
+    executor: Type.Optional(Executor),
+    user_id: Type.Optional(described(Label, { description: 'Whose job it is' })),
+    schedule_type: Type.Optional(
+      described(ScheduleType, { description: 'Defaults to FUTURE when schedule_time or delay_ms is given, else IMMEDIATE' }),
+    ),
+    cron_expression: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+    timezone: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
+    interval_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.max_delay_ms })),
+  },
+  { description: 'A job to create' },
+);
+export type CreateJob = Static<typeof CreateJob>;
+
+export const UpdateJob = closed(settable, { description: 'The fields to change; the others stay as they are' });
+export type UpdateJob = Static<typeof UpdateJob>;
+
+export const JobCreated = Type.Object({
+  job_id: Id,
+  run_id: Type.Optional(Id),
+});
+export type JobCreated = Static<typeof JobCreated>;
+
+export const Job = Type.Object(
+  {
+    job_id: Id,
+    name: Type.String(),
+    type: Type.String(),
+    executor: Type.Optional(Executor),
+    user_id: nullable(Type.String()),
+    queue: Type.String(),
+    priority: Type.Integer(),
+    tags: Type.Array(Type.String()),
+    payload: Json,
+    schedule_type: ScheduleType,
+    schedule_time: nullable(Timestamp),
+    max_retries: Type.Integer(),
+    backoff: Backoff,
+    timeout_ms: Type.Integer(),
+    status: JobStatus,
+    version: Type.Integer({ description: 'Grows with each change; the ETag' }),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  },
+  { description: 'A job: what to do and how, whose, and when' },
+);
+export type Job = Static<typeof Job>;
+
+export const JobStatusAnswer = Type.Object({
+  job_id: Id,
+  status: JobStatus,
+  latest_run: nullable(Run),
+});
+export type JobStatusAnswer = Static<typeof JobStatusAnswer>;
+
+export const JobPage = Type.Object({ jobs: Type.Array(Job), next_cursor: NextCursor });
+export type JobPage = Static<typeof JobPage>;
+
+export const JobQuery = closed({
+  ...PageQuery,
+  status: Type.Optional(
+    Type.Enum(['pending', 'SCHEDULED', 'PAUSED', 'CANCELLED', 'COMPLETED'], {
+      description: '`pending` means scheduled or waiting',
+    }),
+  ),
+  user_id: Type.Optional(Label),
+  type: Type.Optional(Label),
+  queue: Type.Optional(Label),
+  name: Type.Optional(Title),
+  tag: Type.Optional(Label),
+  created_after: Type.Optional(Timestamp),
+  created_before: Type.Optional(Timestamp),
+  q: Type.Optional(described(Title, { description: 'Text within the name or the payload' })),
+});
+export type JobQuery = Static<typeof JobQuery>;
+
+export const BulkRequest = closed({
+  jobs: Type.Array(Type.Unknown(), {
+    minItems: 1,
+    maxItems: limits.max_bulk_jobs,
+    description: 'Jobs as for POST /jobs; all are created or none',
+  }),
+});
+export type BulkRequest = { jobs: CreateJob[] };
+
+export const BulkCreated = Type.Object({ jobs: Type.Array(JobCreated) });
+export type BulkCreated = Static<typeof BulkCreated>;
+
+export const CancelAnswer = Type.Object({
+  job_id: Id,
+  status: JobStatus,
+  cancelled_runs: Type.Array(Id, { description: 'Runs that had not started and now never will' }),
+  cancelling_runs: Type.Array(Id, { description: 'Runs that are running; their workers have been told' }),
+});
+export type CancelAnswer = Static<typeof CancelAnswer>;
+
+export const Accepted = Type.Object({ job_id: Id, status: JobStatus, run_id: Type.Optional(Id) });
+export type Accepted = Static<typeof Accepted>;
+
+const JobParams = closed({ job_id: Id });
+const IdempotencyHeader = Type.Object({
+  'idempotency-key': Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: limits.max_idempotency_key_chars,
+      pattern: '^[\\x21-\\x7e]+$',
+      description: 'Chosen by you: the same key and body never make a second job',
+    }),
+  ),
+});
+const IfMatchHeader = Type.Object({
+  'if-match': Type.Optional(Type.String({ maxLength: 100, description: 'The ETag you read; a later change is then not overwritten' })),
+});
+
+const example = { name: 'hello', type: 'echo', payload: { greeting: 'hello, world' } };
+
+export const jobRoutes = {
+  createJob: route({
+    method: 'POST',
+    path: '/jobs',
+    operation: 'createJob',
+    tag: 'jobs',
+    summary: 'Create a job and schedule it',
+    description: 'The answer is sent after the commit: a job that was acknowledged is never lost.',
+    headers: IdempotencyHeader,
+    body: CreateJob,
+    success: 201,
+    response: JobCreated,
+    errors: ['invalid_json', 'invalid_input', 'body_too_large', 'idempotency_key_reused', 'too_many_lanes', 'not_supported_yet', 'overloaded'],
+    example,
+  }),
+  createJobs: route({
+    method: 'POST',
+    path: '/jobs/bulk',
+    operation: 'createJobs',
+    tag: 'jobs',
+    summary: 'Create many jobs, all or none',
+    headers: IdempotencyHeader,
+    body: BulkRequest,
+    success: 201,
+    response: BulkCreated,
+    errors: ['invalid_json', 'invalid_input', 'bulk_refused', 'body_too_large', 'idempotency_key_reused', 'too_many_lanes', 'overloaded'],
+    example: { jobs: [example, { ...example, delay_ms: 60_000 }] },
+  }),
+  listJobs: route({
+    method: 'GET',
+    path: '/jobs',
+    operation: 'listJobs',
+    tag: 'jobs',
+    summary: 'Search jobs, newest first',
+    query: JobQuery,
+    success: 200,
+    response: JobPage,
+    errors: ['invalid_input', 'invalid_cursor'],
+  }),
+  getJob: route({
+    method: 'GET',
+    path: '/jobs/{job_id}',
+    operation: 'getJob',
+    tag: 'jobs',
+    summary: 'One job',
+    params: JobParams,
+    success: 200,
+    response: Job,
+    errors: ['invalid_id', 'job_not_found'],
+  }),
+  updateJob: route({
+    method: 'PUT',
+    path: '/jobs/{job_id}',
+    operation: 'updateJob',
+    tag: 'jobs',
+    summary: 'Change the fields given',
+    description:
+      'A run that waits follows the change. A run that is running keeps what it started with; its later attempts follow the change.',
+    params: JobParams,
+    headers: IfMatchHeader,
+    body: UpdateJob,
+    success: 200,
+    response: Job,
+    errors: ['invalid_id', 'invalid_json', 'invalid_input', 'job_not_found', 'job_ended', 'job_running', 'version_conflict'],
+    example: { priority: 9 },
+  }),
+  cancelJob: route({
+    method: 'DELETE',
+    path: '/jobs/{job_id}',
+    operation: 'cancelJob',
+    tag: 'jobs',
+    summary: 'Cancel a job, also what is running',
+    params: JobParams,
+    success: 200,
+    response: CancelAnswer,
+    errors: ['invalid_id', 'job_not_found', 'job_ended'],
+  }),
+  runJobNow: route({
+    method: 'POST',
+    path: '/jobs/{job_id}/runNow',
+    operation: 'runJobNow',
+    tag: 'jobs',
+    summary: 'Run it now',
+    description: 'A run that waits for its time becomes due now; a job with no run left to do gets a new one.',
+    params: JobParams,
+    success: 202,
+    response: Accepted,
+    errors: ['invalid_id', 'job_not_found', 'job_paused', 'job_running', 'job_ended'],
+  }),
+  pauseJob: route({
+    method: 'POST',
+    path: '/jobs/{job_id}/pause',
+    operation: 'pauseJob',
+    tag: 'jobs',
+    summary: 'Pause a job: nothing of it starts until it is resumed',
+    params: JobParams,
+    success: 202,
+    response: Accepted,
+    errors: ['invalid_id', 'job_not_found', 'job_ended'],
+  }),
+  resumeJob: route({
+    method: 'POST',
+    path: '/jobs/{job_id}/resume',
+    operation: 'resumeJob',
+    tag: 'jobs',
+    summary: 'Resume a paused job',
+    params: JobParams,
+    success: 202,
+    response: Accepted,
+    errors: ['invalid_id', 'job_not_found', 'job_ended'],
+  }),
+  getJobStatus: route({
+    method: 'GET',
+    path: '/jobs/{job_id}/status',
+    operation: 'getJobStatus',
+    tag: 'jobs',
+    summary: 'The status of a job and its latest run',
+    params: JobParams,
+    success: 200,
+    response: JobStatusAnswer,
+    errors: ['invalid_id', 'job_not_found'],
+  }),
+  listJobRuns: route({
+    method: 'GET',
+    path: '/jobs/{job_id}/runs',
+    operation: 'listJobRuns',
+    tag: 'jobs',
+    summary: 'All runs of a job, newest first',
+    params: JobParams,
+    query: RunPageQuery,
+    success: 200,
+    response: RunPage,
+    errors: ['invalid_id', 'invalid_input', 'invalid_cursor', 'job_not_found'],
+  }),
+} as const;

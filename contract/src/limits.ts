@@ -1,0 +1,46 @@
+// Every limit of the wire, named, with its reason. Server, SDK and CLI read them from here; docs and errors quote them.
+
+export const limits = {
+  /** A request body; bulk submits of a thousand ordinary jobs fit with room. */
+  max_body_bytes: 16 * 1024 * 1024,
+  /** A payload is an instruction, not a file: larger data belongs in an artifact or the user's own store. */
+  max_payload_bytes: 256 * 1024,
+  /** Deeper JSON is an attack or an accident, and recursion over it would exhaust the stack. */
+  max_payload_depth: 64,
+  /** One transaction each: larger bulks hold locks too long. */
+  max_bulk_jobs: 1000,
+  /** A result is an answer for people and next steps. */
+  max_result_bytes: 1024 * 1024,
+  max_error_message_chars: 16 * 1024,
+  max_name_chars: 200,
+  /** Types, queues, users, tags: names that appear in metrics, URLs and lanes. */
+  max_label_chars: 128,
+  max_tags: 16,
+  max_priority: 9,
+  max_retries: 100,
+  /** A week: longer work is better split into runs. */
+  max_timeout_ms: 7 * 24 * 3600 * 1000,
+  /** Beyond ten years a schedule is a typing error. */
+  max_delay_ms: 10 * 365 * 24 * 3600 * 1000,
+  max_backoff_ms: 24 * 3600 * 1000,
+  max_page: 200,
+  /** Rows one page may look at while filtering, so that a search costs the same with ten million rows. */
+  max_scan: 20_000,
+  max_idempotency_key_chars: 200,
+  max_slots: 2000,
+  max_worker_types: 1000,
+  max_outcomes: 4000,
+  max_log_lines: 1000,
+  max_log_line_chars: 8 * 1024,
+  /** Lanes are made of names; without a bound a typing loop could make millions. */
+  max_lanes: 20_000,
+} as const;
+
+export const defaults = {
+  queue: 'default',
+  priority: 5,
+  max_retries: 3,
+  timeout_ms: 3600 * 1000,
+  page: 50,
+  backoff: { base_ms: 1000, factor: 2, max_ms: 10 * 60 * 1000, jitter: 0.2 },
+} as const;

@@ -1,0 +1,141 @@
+// Runs: one promise to do a job once. Schemas and routes.
+import { type Static, Type } from 'typebox';
+import { limits } from './limits.ts';
+import { route } from './route.ts';
+import { closed, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp } from './shapes.ts';
+
+export const RunStatus = Type.Enum(['BLOCKED', 'QUEUED', 'RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED', 'DROPPED'], {
+  description: 'QUEUED → RUNNING → SUCCESS, FAILED, CANCELLED or DROPPED; back to QUEUED before a further attempt',
+});
+export type RunStatus = Static<typeof RunStatus>;
+
+export const RunCause = Type.Enum(['submit', 'schedule', 'run_now'], { description: 'Why the run exists' });
+export type RunCause = Static<typeof RunCause>;
+
+export const Run = Type.Object(
+  {
+    run_id: Id,
+    job_id: Id,
+    name: Type.String(),
+    type: Type.String(),
+    queue: Type.String(),
+    priority: Type.Integer(),
+    user_id: nullable(Type.String()),
+    cause: RunCause,
+    status: RunStatus,
+    reason: nullable(Type.String({ description: 'More about the status: due_later, retry, paused, cancelling, timed_out, lost, …' })),
+    due_at: nullable(Timestamp),
+    attempt_number: Type.Integer({ description: 'The attempt it is in, or will be in next; the last one once ended' }),
+    max_attempts: Type.Integer(),
+    start_time: nullable(Timestamp),
+    end_time: nullable(Timestamp),
+    modified_time: Timestamp,
+    executor_id: nullable(Type.String({ description: 'The worker that has it, or had it last' })),
+    error_message: nullable(Type.String()),
+    result: Type.Optional(Json),
+  },
+  { description: 'A run: one promise to do a job once' },
+);
+export type Run = Static<typeof Run>;
+
+export const RunPage = Type.Object({ runs: Type.Array(Run), next_cursor: NextCursor });
+export type RunPage = Static<typeof RunPage>;
+
+export const RunPageQuery = closed(PageQuery);
+export type RunPageQuery = Static<typeof RunPageQuery>;
+
+export const RunQuery = closed({
+  ...PageQuery,
+  worker_id: Type.Optional(Label),
+  status: Type.Optional(RunStatus),
+  job_id: Type.Optional(Id),
+  type: Type.Optional(Label),
+  queue: Type.Optional(Label),
+  user_id: Type.Optional(Label),
+  created_after: Type.Optional(Timestamp),
+  created_before: Type.Optional(Timestamp),
+});
+export type RunQuery = Static<typeof RunQuery>;
+
+export const Attempt = Type.Object({
+  attempt_number: Type.Integer(),
+  outcome: Type.Enum(['failed', 'timed_out', 'lost', 'cancelled'], { description: 'How the attempt ended' }),
+  executor_id: Type.String(),
+  start_time: Timestamp,
+  end_time: Timestamp,
+  error_message: nullable(Type.String()),
+});
+export type Attempt = Static<typeof Attempt>;
+export const AttemptList = Type.Object({ attempts: Type.Array(Attempt) }, { description: 'Attempts that did not succeed, oldest first' });
+
+export const LogLevel = Type.Enum(['debug', 'info', 'warn', 'error']);
+export const LogLine = closed({
+  at: Timestamp,
+  level: LogLevel,
+  message: Type.String({ maxLength: limits.max_log_line_chars }),
+});
+export type LogLine = Static<typeof LogLine>;
+export const StoredLogLine = Type.Object({ ...LogLine.properties, attempt_number: Type.Integer() });
+export const LogPage = Type.Object({ lines: Type.Array(StoredLogLine), next_cursor: NextCursor });
+export type LogPage = Static<typeof LogPage>;
+
+const RunParams = closed({ run_id: Id });
+
+export const runRoutes = {
+  listRuns: route({
+    method: 'GET',
+    path: '/runs',
+    operation: 'listRuns',
+    tag: 'runs',
+    summary: 'Runs by worker, status, job or time, newest first',
+    query: RunQuery,
+    success: 200,
+    response: RunPage,
+    errors: ['invalid_input', 'invalid_cursor'],
+  }),
+  listExecutions: route({
+    method: 'GET',
+    path: '/job/executions',
+    operation: 'listExecutions',
+    tag: 'runs',
+    summary: 'The same list as GET /runs',
+    query: RunQuery,
+    success: 200,
+    response: RunPage,
+    errors: ['invalid_input', 'invalid_cursor'],
+  }),
+  getRun: route({
+    method: 'GET',
+    path: '/runs/{run_id}',
+    operation: 'getRun',
+    tag: 'runs',
+    summary: 'One run',
+    params: RunParams,
+    success: 200,
+    response: Run,
+    errors: ['invalid_id', 'run_not_found'],
+  }),
+  listRunAttempts: route({
+    method: 'GET',
+    path: '/runs/{run_id}/attempts',
+    operation: 'listRunAttempts',
+    tag: 'runs',
+    summary: 'The attempts of a run that did not succeed',
+    params: RunParams,
+    success: 200,
+    response: AttemptList,
+    errors: ['invalid_id', 'run_not_found'],
+  }),
+  listRunLogs: route({
+    method: 'GET',
+    path: '/runs/{run_id}/logs',
+    operation: 'listRunLogs',
+    tag: 'runs',
+    summary: 'What a run logged, oldest first',
+    params: RunParams,
+    query: RunPageQuery,
+    success: 200,
+    response: LogPage,
+    errors: ['invalid_id', 'invalid_cursor', 'run_not_found'],
+  }),
+} as const;

@@ -1,0 +1,147 @@
+// Workers: processes that take leases; and the one call they speak, sync. Schemas and routes.
+//
+// A worker picks a random session_id when it starts and calls sync again and again. Each call says how its work stands
+// and is answered with new runs, cancellations and how long the lease still holds. A call with nothing to answer waits
+// on the server for up to poll_ms. A newer call of the same session makes the server answer the older one at once, so a
+// worker that has something to say simply calls again. `n` numbers the calls; `concluded` is the highest number up to
+// which every call has been answered or given up: runs granted in those answers that the worker neither runs nor
+// reports were lost on the way, and the server takes them back at once.
+import { type Static, Type } from 'typebox';
+import { Executor } from './jobs.ts';
+import { limits } from './limits.ts';
+import { route } from './route.ts';
+import { LogLine } from './runs.ts';
+import { closed, Id, Json, Label, nullable, Timestamp } from './shapes.ts';
+
+const Leased = { run_id: Id, lease_id: Id };
+
+export const WorkerDescription = closed(
+  {
+    host: Type.String({ maxLength: 255 }),
+    pid: Type.Integer({ minimum: 0 }),
+    version: Type.String({ maxLength: 100 }),
+    slots: Type.Integer({ minimum: 1, maximum: limits.max_slots, description: 'How many runs it takes at once' }),
+    types: Type.Array(Label, { maxItems: limits.max_worker_types, description: 'The types it has handlers for' }),
+    executors: Type.Array(Type.Enum(['http', 'shell']), { maxItems: 10, description: 'The executors it offers' }),
+    queues: nullable(Type.Array(Label, { minItems: 1, maxItems: 100, description: 'The queues it serves; null for all' })),
+  },
+  { description: 'What a worker is and offers' },
+);
+export type WorkerDescription = Static<typeof WorkerDescription>;
+
+export const Outcome = closed(
+  {
+    ...Leased,
+    status: Type.Enum(['SUCCESS', 'FAILED', 'CANCELLED', 'RELEASED'], {
+      description: 'RELEASED gives a run back that was never started: it costs no attempt',
+    }),
+    result: Type.Optional(Json),
+    error_message: Type.Optional(Type.String({ maxLength: limits.max_error_message_chars })),
+    timed_out: Type.Optional(Type.Boolean()),
+    retryable: Type.Optional(Type.Boolean({ default: true, description: 'false: do not try again' })),
+    retry_after_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.max_backoff_ms })),
+  },
+  { description: 'How an attempt ended' },
+);
+export type Outcome = Static<typeof Outcome>;
+
+export const LogChunk = closed({ ...Leased, lines: Type.Array(LogLine, { minItems: 1, maxItems: limits.max_log_lines }) });
+export type LogChunk = Static<typeof LogChunk>;
+
+export const SyncRequest = closed({
+  session_id: Id,
+  n: Type.Integer({ minimum: 1, description: 'The number of this call within the session: 1, 2, 3, …' }),
+  concluded: Type.Integer({ minimum: 0, description: 'Every call up to this number was answered or given up' }),
+  worker: Type.Optional(WorkerDescription),
+  running: Type.Array(Id, { maxItems: limits.max_slots * 2, description: 'Every run the worker holds and has not reported yet' }),
+  outcomes: Type.Optional(Type.Array(Outcome, { maxItems: limits.max_outcomes })),
+  logs: Type.Optional(Type.Array(LogChunk, { maxItems: limits.max_outcomes })),
+  accept: Type.Boolean({ description: 'false: answer, but grant no runs (a worker that drains)' }),
+  wait: Type.Boolean({ description: 'false: answer at once' }),
+  bye: Type.Optional(Type.Boolean({ description: 'The last call: the session ends, what it still holds is given back' })),
+});
+export type SyncRequest = Static<typeof SyncRequest>;
+
+export const Grant = Type.Object(
+  {
+    ...Leased,
+    job_id: Id,
+    name: Type.String(),
+    type: Type.String(),
+    executor: Type.Optional(Executor),
+    queue: Type.String(),
+    priority: Type.Integer(),
+    user_id: nullable(Type.String()),
+    payload: Json,
+    attempt_number: Type.Integer(),
+    max_attempts: Type.Integer(),
+    timeout_ms: Type.Integer(),
+    due_at: Timestamp,
+  },
+  { description: 'A run leased to the worker' },
+);
+export type Grant = Static<typeof Grant>;
+
+export const SyncAnswer = Type.Object({
+  server_id: Type.String(),
+  lease_ms: Type.Integer({ description: 'How long the lease holds, counted from when the call was sent' }),
+  heartbeat_ms: Type.Integer({ description: 'Call again at least this often' }),
+  describe: Type.Boolean({ description: 'true: send `worker` with the next call; until then no runs are granted' }),
+  runs: Type.Array(Grant),
+  cancel: Type.Array(Type.Object({ ...Leased, reason: Type.String() }), { description: 'Runs to stop' }),
+  refused: Type.Array(Type.Object({ ...Leased, code: Type.String() }), {
+    description: 'Outcomes and logs that were not applied: the lease has moved on. Stop those runs',
+  }),
+  drain: Type.Boolean({ description: 'true: finish what runs, take nothing new' }),
+});
+export type SyncAnswer = Static<typeof SyncAnswer>;
+
+export const Worker = Type.Object(
+  {
+    worker_id: Type.String(),
+    status: Type.Enum(['ALIVE', 'DRAINING', 'LOST', 'GONE'], { description: 'LOST: did not renew its lease. GONE: said goodbye' }),
+    host: Type.String(),
+    pid: Type.Integer(),
+    version: Type.String(),
+    slots: Type.Integer(),
+    running: Type.Integer({ description: 'Runs it holds now' }),
+    types: Type.Array(Type.String()),
+    executors: Type.Array(Type.String()),
+    queues: nullable(Type.Array(Type.String())),
+    started_at: Timestamp,
+    seen_at: Timestamp,
+    lease_until: Timestamp,
+  },
+  { description: 'A worker process' },
+);
+export type Worker = Static<typeof Worker>;
+
+export const WorkerList = Type.Object({ workers: Type.Array(Worker) });
+export type WorkerList = Static<typeof WorkerList>;
+
+const WorkerParams = closed({ worker_id: Label });
+
+export const workerRoutes = {
+  listWorkers: route({
+    method: 'GET',
+    path: '/workers',
+    operation: 'listWorkers',
+    tag: 'workers',
+    summary: 'The workers seen lately',
+    success: 200,
+    response: WorkerList,
+    errors: [],
+  }),
+  syncWorker: route({
+    method: 'POST',
+    path: '/workers/{worker_id}/sync',
+    operation: 'syncWorker',
+    tag: 'workers',
+    summary: 'The whole worker protocol: report, renew, receive',
+    params: WorkerParams,
+    body: SyncRequest,
+    success: 200,
+    response: SyncAnswer,
+    errors: ['invalid_input', 'invalid_json', 'session_lost', 'overloaded'],
+  }),
+} as const;
