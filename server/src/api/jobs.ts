@@ -1,0 +1,154 @@
+// Jobs at the door: reads the request, calls the rule and the store, shapes the answer.
+import { createHash } from 'node:crypto';
+import { type BulkRequest, CreateJob, defaults, type FieldError, type Job, jobRoutes, PunctualError } from '@punctual/contract';
+import type { FastifyInstance } from 'fastify';
+import { jobIdOfFirstRun, kindOf, segmentOf } from '../base/ids.ts';
+import type { SubmitKey } from '../dispatch/submit.ts';
+import { type PreparedJob, prepareJob, prepareUpdate } from '../rules/job.ts';
+import { listJobs } from '../store/job_list.ts';
+import { cancelJob, pauseJob, resumeJob, runJobNow, updateJob } from '../store/job_moves.ts';
+import { getJob } from '../store/jobs.ts';
+import { listJobRuns } from '../store/runs.ts';
+import { idShape, makeCursor, readCursor } from './cursor.ts';
+import { register } from './register.ts';
+import type { ApiParts } from './server.ts';
+import { checker } from './validation.ts';
+
+export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
+  const { db, lanes, submitter, sync, announcer, segments, tell } = parts;
+  const checkJob = checker(CreateJob);
+
+  const findJob = async (jobId: string): Promise<Job> => {
+    requireJobId(jobId, segments);
+    const job = await getJob(db, jobId);
+    if (job === null) throw new PunctualError('job_not_found', { detail: `No job has the id ${jobId}.` });
+    return job;
+  };
+
+  register(app, jobRoutes.createJob, async ({ body, headers, reply }) => {
+    const job = prepare(prepareJob(body, Date.now()));
+    const { jobs, replayed } = await submitter.submit([job], submitKey(headers['idempotency-key'], body));
+    if (replayed) reply.header('idempotency-replayed', 'true');
+    return jobs[0] as (typeof jobs)[0];
+  });
+
+  register(app, jobRoutes.createJobs, async ({ body, headers, reply }) => {
+    const jobs = prepareBulk(body as BulkRequest, checkJob);
+    const submitted = await submitter.submit(jobs, submitKey(headers['idempotency-key'], body));
+    if (submitted.replayed) reply.header('idempotency-replayed', 'true');
+    return { jobs: submitted.jobs };
+  });
+
+  register(app, jobRoutes.listJobs, async ({ query: { limit = defaults.page, cursor, ...filter } }) => {
+    const below = readCursor(cursor, filter, idShape);
+    const page = await listJobs(db, filter, { below, limit, segments: parts.allSegments });
+    return { jobs: page.items, next_cursor: page.below === null ? null : makeCursor(page.below, filter) };
+  });
+
+  register(app, jobRoutes.getJob, async ({ params, reply }) => {
+    const job = await findJob(params.job_id);
+    reply.header('etag', `"${job.version}"`);
+    return job;
+  });
+
+  register(app, jobRoutes.updateJob, async ({ params: { job_id }, body, headers, reply }) => {
+    requireJobId(job_id, segments);
+    const update = prepare(prepareUpdate(body, Date.now()));
+    await updateJob(db, lanes, { jobId: job_id, update, ifVersion: versionOf(headers['if-match']) });
+    tell({ segments: [segmentOf(job_id)], nextMs: 0 });
+    const job = await findJob(job_id);
+    reply.header('etag', `"${job.version}"`);
+    return job;
+  });
+
+  register(app, jobRoutes.cancelJob, async ({ params: { job_id } }) => {
+    requireJobId(job_id, segments);
+    const { cancelled, orders } = await cancelJob(db, job_id);
+    for (const order of orders) sync.cancel(order.session_id, order);
+    if (orders.length > 0) announcer.say({ cancels: orders });
+    return { job_id, status: 'CANCELLED' as const, cancelled_runs: cancelled, cancelling_runs: orders.map((order) => order.run_id) };
+  });
+
+  register(app, jobRoutes.runJobNow, async ({ params: { job_id } }) => {
+    requireJobId(job_id, segments);
+    const { run_id } = await runJobNow(db, lanes, job_id);
+    tell({ segments: [segmentOf(job_id)] });
+    return { job_id, status: (await findJob(job_id)).status, run_id };
+  });
+
+  register(app, jobRoutes.pauseJob, async ({ params: { job_id } }) => {
+    requireJobId(job_id, segments);
+    await pauseJob(db, job_id);
+    return { job_id, status: (await findJob(job_id)).status };
+  });
+
+  register(app, jobRoutes.resumeJob, async ({ params: { job_id } }) => {
+    requireJobId(job_id, segments);
+    await resumeJob(db, job_id);
+    tell({ segments: [segmentOf(job_id)], nextMs: 0 });
+    return { job_id, status: (await findJob(job_id)).status };
+  });
+
+  register(app, jobRoutes.getJobStatus, async ({ params: { job_id } }) => {
+    const job = await findJob(job_id);
+    const [latest] = await listJobRuns(db, job_id, { below: null, limit: 1 });
+    return { job_id, status: job.status, latest_run: latest ?? null };
+  });
+
+  register(app, jobRoutes.listJobRuns, async ({ params: { job_id }, query: { limit = defaults.page, cursor } }) => {
+    await findJob(job_id);
+    const below = readCursor(cursor, { job_id }, idShape);
+    const runs = await listJobRuns(db, job_id, { below, limit: limit + 1 });
+    const page = runs.slice(0, limit);
+    const last = page.at(-1);
+    return { runs: page, next_cursor: runs.length > limit && last !== undefined ? makeCursor(last.run_id, { job_id }) : null };
+  });
+}
+
+/** An id that can only be a run's, or of a segment that does not exist, is answered without asking the book. */
+function requireJobId(id: string, segments: number): void {
+  const kind = kindOf(id);
+  if (kind === 'job' && segmentOf(id) < segments) return;
+  const hint = kind === 'first_run' ? ` It is the id of a run; its job is ${jobIdOfFirstRun(id)}.` : kind === 'run' ? ' It is the id of a run.' : '';
+  throw new PunctualError('job_not_found', { detail: `No job has the id ${id}.${hint}` });
+}
+
+function prepare<T extends object>(prepared: T | { refused: FieldError[]; notYet?: boolean }): T {
+  if (!('refused' in prepared)) return prepared;
+  const [first] = prepared.refused;
+  const detail = `${first?.path} ${first?.message}`.trim();
+  throw new PunctualError(prepared.notYet === true ? 'not_supported_yet' : 'invalid_input', { detail, errors: prepared.refused });
+}
+
+const maxBulkErrors = 50;
+
+function prepareBulk(body: BulkRequest, checkJob: (job: unknown) => FieldError[]): PreparedJob[] {
+  const errors: FieldError[] = [];
+  const jobs: PreparedJob[] = [];
+  const now = Date.now();
+  for (const [i, job] of body.jobs.entries()) {
+    const wrong = checkJob(job);
+    const prepared = wrong.length > 0 ? { refused: wrong } : prepareJob(job, now);
+    if (!('refused' in prepared)) jobs.push(prepared);
+    else errors.push(...prepared.refused.map(({ path, message }) => ({ path: `jobs[${i}]${path === '' ? '' : `.${path}`}`, message })));
+    if (errors.length >= maxBulkErrors) break;
+  }
+  if (errors.length === 0) return jobs;
+  const [first] = errors;
+  throw new PunctualError('bulk_refused', { detail: `Nothing was created. ${first?.path} ${first?.message}`, errors: errors.slice(0, maxBulkErrors) });
+}
+
+/** Keys belong to a user; until there are users they all belong to nobody. */
+function submitKey(key: string | undefined, body: unknown): SubmitKey | null {
+  if (key === undefined) return null;
+  return { user_id: '', key, body_hash: createHash('sha256').update(JSON.stringify(body)).digest('hex') };
+}
+
+function versionOf(ifMatch: string | undefined): number | null {
+  if (ifMatch === undefined || ifMatch === '*') return null;
+  const match = /^(?:W\/)?"(\d{1,9})"$/.exec(ifMatch);
+  if (match === null) {
+    throw new PunctualError('invalid_input', { detail: 'If-Match must be an ETag as given by GET, such as "3", or *.', errors: [{ path: 'if-match', message: 'is not an ETag of ours' }] });
+  }
+  return Number(match[1]);
+}

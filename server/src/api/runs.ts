@@ -1,0 +1,68 @@
+// Runs at the door.
+import { defaults, PunctualError, type RunQuery, type RunPage, runRoutes } from '@punctual/contract';
+import type { FastifyInstance } from 'fastify';
+import { kindOf, segmentOf } from '../base/ids.ts';
+import { listAttempts, listLogs } from '../store/run_records.ts';
+import { getRun, listJobRuns, listRuns } from '../store/runs.ts';
+import { idShape, makeCursor, numberShape, readCursor } from './cursor.ts';
+import { register } from './register.ts';
+import type { ApiParts } from './server.ts';
+
+export function registerRuns(app: FastifyInstance, { db, segments, allSegments }: ApiParts): void {
+  const requireRun = async (runId: string) => {
+    const kind = kindOf(runId);
+    const run = (kind === 'first_run' || kind === 'run') && segmentOf(runId) < segments ? await getRun(db, runId) : null;
+    if (run !== null) return run;
+    throw new PunctualError('run_not_found', { detail: `No run has the id ${runId}.${kind === 'job' ? ' It is the id of a job.' : ''}` });
+  };
+
+  const list = async ({ limit = defaults.page, cursor, job_id, ...filter }: RunQuery): Promise<RunPage> => {
+    const below = readCursor(cursor, { job_id, ...filter }, idShape);
+    if (job_id !== undefined) return listOfJob(job_id, filter, { below, limit });
+    const page = await listRuns(db, filter, { below, limit, segments: allSegments });
+    return { runs: page.items, next_cursor: page.below === null ? null : makeCursor(page.below, filter) };
+  };
+
+  /** The runs of one job have an index of their own; the other filters then look at a page of them. */
+  const listOfJob = async (
+    job_id: string,
+    filter: Omit<RunQuery, 'limit' | 'cursor' | 'job_id'>,
+    { below, limit }: { below: string | null; limit: number },
+  ): Promise<RunPage> => {
+    if (kindOf(job_id) !== 'job' || segmentOf(job_id) >= segments) return { runs: [], next_cursor: null };
+    const found = await listJobRuns(db, job_id, { below, limit: limit + 1 });
+    const last = found.length > limit ? found[limit - 1] : undefined;
+    const { worker_id, status, type, queue, user_id, created_after, created_before } = filter;
+    const runs = found
+      .slice(0, limit)
+      .filter(
+        (run) =>
+          (worker_id === undefined || run.executor_id === worker_id) &&
+          (status === undefined || run.status === status) &&
+          (type === undefined || run.type === type) &&
+          (queue === undefined || run.queue === queue) &&
+          (user_id === undefined || run.user_id === user_id) &&
+          (created_after === undefined || createdMs(run.run_id) >= Date.parse(created_after)) &&
+          (created_before === undefined || createdMs(run.run_id) < Date.parse(created_before)),
+      );
+    return { runs, next_cursor: last === undefined ? null : makeCursor(last.run_id, { job_id, ...filter }) };
+  };
+
+  register(app, runRoutes.listRuns, ({ query }) => list(query));
+  register(app, runRoutes.listExecutions, ({ query }) => list(query));
+  register(app, runRoutes.getRun, ({ params }) => requireRun(params.run_id));
+  register(app, runRoutes.listRunAttempts, async ({ params: { run_id } }) => {
+    await requireRun(run_id);
+    return { attempts: await listAttempts(db, run_id) };
+  });
+  register(app, runRoutes.listRunLogs, async ({ params: { run_id }, query: { limit = defaults.page, cursor } }) => {
+    await requireRun(run_id);
+    const { lines, after } = await listLogs(db, run_id, { after: readCursor(cursor, { run_id }, numberShape), limit });
+    return { lines, next_cursor: after === null ? null : makeCursor(after, { run_id }) };
+  });
+}
+
+/** Ids begin with the time they were made at. */
+function createdMs(id: string): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+}

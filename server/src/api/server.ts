@@ -1,0 +1,114 @@
+// The HTTP server: limits, safety of the door, and all routes. The order of a request: host and origin, body, schema,
+// handler; every error leaves through errors.ts.
+import { limits, PunctualError } from '@punctual/contract';
+import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import { monotonicMs } from '../base/clock.ts';
+import { newToken } from '../base/ids.ts';
+import type { Logger } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
+import type { Config } from '../config.ts';
+import type { Announcer } from '../dispatch/announce.ts';
+import type { Submitter } from '../dispatch/submit.ts';
+import type { Sync } from '../dispatch/sync.ts';
+import type { Database } from '../store/database.ts';
+import type { Lanes } from '../store/lanes.ts';
+import { registerDashboard } from './dashboard.ts';
+import { answerErrors } from './errors.ts';
+import { registerJobs } from './jobs.ts';
+import { registerRuns } from './runs.ts';
+import { registerService } from './service.ts';
+import { registerWorkers } from './workers.ts';
+
+export interface ApiParts {
+  config: Config;
+  db: Database;
+  log: Logger;
+  metrics: Metrics;
+  lanes: Lanes;
+  segments: number;
+  allSegments: readonly number[];
+  submitter: Submitter;
+  sync: Sync;
+  announcer: Announcer;
+  serverId: string;
+  databaseVersion: string;
+  /** Wakes whoever should know that runs became ready or wait for a time. */
+  tell: (what: { segments?: Iterable<number>; nextMs?: number | null }) => void;
+}
+
+export interface Api {
+  listen(host: string, port: number): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** A request that has not arrived whole by then is a broken or hostile client. */
+const requestTimeoutMs = 30_000;
+
+export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
+  const parts: ApiParts = { ...given, allSegments: Array.from({ length: given.segments }, (_, i) => i) };
+  const app = fastify({
+    bodyLimit: limits.max_body_bytes,
+    requestTimeout: requestTimeoutMs,
+    forceCloseConnections: true,
+    routerOptions: { maxParamLength: 500 },
+    genReqId: () => newToken(),
+    logger: false,
+  });
+  acceptJson(app);
+  guardDoor(app, parts.config);
+  measure(app, parts.metrics);
+  answerErrors(app, parts.log);
+  registerJobs(app, parts);
+  registerRuns(app, parts);
+  registerWorkers(app, parts);
+  registerService(app, parts);
+  registerDashboard(app);
+  return {
+    async listen(host, port) {
+      await app.listen({ host, port });
+      const address = app.server.address();
+      const name = host.includes(':') ? `[${host}]` : host;
+      return `http://${name}:${typeof address === 'object' ? (address?.port ?? port) : port}`;
+    },
+    close: () => app.close(),
+  };
+}
+
+/** JSON only; an empty body is no body, so that POST /pause with a content type works; prototypes are refused. */
+function acceptJson(app: FastifyInstance): void {
+  const parse = app.getDefaultJsonParser('error', 'error');
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') done(null, undefined);
+    else parse(request, body as string, done);
+  });
+}
+
+/** Without keys a page of another site must not be able to speak to us through the user's browser. */
+function guardDoor(app: FastifyInstance, config: Config): void {
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-content-type-options', 'nosniff').header('referrer-policy', 'no-referrer').header('x-request-id', request.id);
+    if (!config.trust_network && !isLocalHost(request.headers.host)) throw new PunctualError('host_not_allowed');
+    if (request.method !== 'GET' && isForeignOrigin(request)) throw new PunctualError('host_not_allowed');
+  });
+}
+
+function isLocalHost(host: string | undefined): boolean {
+  return host === undefined || /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i.test(host);
+}
+
+function isForeignOrigin({ headers }: FastifyRequest): boolean {
+  return headers.origin !== undefined && headers.origin.replace(/^https?:\/\//, '') !== headers.host;
+}
+
+function measure(app: FastifyInstance, metrics: Metrics): void {
+  const began = new WeakMap<FastifyRequest, number>();
+  app.addHook('onRequest', async (request) => void began.set(request, monotonicMs()));
+  app.addHook('onResponse', async (request, reply) => {
+    const { operation } = request.routeOptions.config;
+    const start = began.get(request);
+    // A sync waits on purpose: its time says nothing.
+    if (operation === undefined || operation === 'syncWorker' || start === undefined) return;
+    metrics.requestSeconds.observe({ operation, status: String(reply.statusCode) }, (monotonicMs() - start) / 1000);
+  });
+}

@@ -1,0 +1,34 @@
+// The service at the door: health, readiness, metrics, the OpenAPI document and its page.
+import { buildOpenApi, components, errorTable, routes, serviceRoutes } from '@punctual/contract';
+import type { FastifyInstance } from 'fastify';
+import { pingDatabase } from '../store/ping.ts';
+import { version } from '../version.ts';
+import { renderDocs } from './docs.ts';
+import { register } from './register.ts';
+import type { ApiParts } from './server.ts';
+
+const readyDeadlineMs = 2_000;
+
+export function registerService(app: FastifyInstance, { db, metrics, serverId, databaseVersion }: ApiParts): void {
+  register(app, serviceRoutes.getHealth, async () => ({ status: 'ok' as const }));
+  register(app, serviceRoutes.getReady, async () => {
+    await pingDatabase(db, readyDeadlineMs);
+    return { status: 'ready' as const, server_id: serverId, version, database: databaseVersion };
+  });
+
+  app.get('/metrics', async (_, reply) => {
+    reply.header('content-type', metrics.registry.contentType);
+    return metrics.registry.metrics();
+  });
+
+  const document = buildOpenApi({ routes, components, errorTable, version });
+  const json = JSON.stringify(document);
+  const page = renderDocs(document);
+  app.get('/openapi.json', async (_, reply) => reply.header('content-type', 'application/json; charset=utf-8').send(json));
+  app.get('/docs', async (_, reply) =>
+    reply
+      .header('content-type', 'text/html; charset=utf-8')
+      .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+      .send(page),
+  );
+}

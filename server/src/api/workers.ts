@@ -1,0 +1,23 @@
+// Workers at the door: the list, and the one call they speak.
+import { type SyncRequest, workerRoutes } from '@punctual/contract';
+import type { FastifyInstance } from 'fastify';
+import { listWorkers } from '../store/workers.ts';
+import { RawJson, register } from './register.ts';
+import type { ApiParts } from './server.ts';
+
+export function registerWorkers(app: FastifyInstance, { db, sync }: ApiParts): void {
+  register(app, workerRoutes.listWorkers, async () => ({ workers: await listWorkers(db) }));
+
+  register(app, workerRoutes.syncWorker, async ({ params, body, request, reply }) => {
+    const closed = new AbortController();
+    const onClose = (): void => {
+      if (!reply.raw.writableFinished) closed.abort();
+    };
+    request.raw.socket.once('close', onClose);
+    try {
+      return new RawJson(await sync.call(params.worker_id, body as SyncRequest, closed.signal));
+    } finally {
+      request.raw.socket.off('close', onClose);
+    }
+  });
+}

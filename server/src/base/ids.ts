@@ -1,0 +1,80 @@
+// Ids: UUIDv7 (time-ordered) whose lowest 16 bits say what they name and where it lives:
+//
+//   tttttttt-tttt-7ccc-vrrr-rrrrrrrrksss     t time ms · c counter within the ms · r random · k kind · sss segment
+//
+// So the segment of a job, a run and everything that belongs to it is known from its id, without a routing table. The
+// first run of a job bears the job's id with another kind: it is found without an index by job.
+import { randomFillSync, randomUUID } from 'node:crypto';
+
+export const idKinds = { job: 0, first_run: 1, run: 2 } as const;
+export type IdKind = keyof typeof idKinds;
+
+const hex = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'));
+const pool = new Uint8Array(6 * 1024);
+let poolAt = pool.length;
+let lastMs = 0;
+let counter = 0;
+
+export function newId(kind: IdKind, segment: number): string {
+  if (poolAt + 6 > pool.length) {
+    randomFillSync(pool);
+    poolAt = 0;
+  }
+  const b = (i: number): number => pool[poolAt + i] ?? 0;
+  const time = tick();
+  const c = counter;
+  const text =
+    `${time.slice(0, 8)}-${time.slice(8)}-7${(c | 0x1000).toString(16).slice(1)}-` +
+    `${hex[(b(0) & 0x3f) | 0x80]}${hex[b(1)]}-${hex[b(2)]}${hex[b(3)]}${hex[b(4)]}${hex[b(5)]}${tail(kind, segment)}`;
+  poolAt += 6;
+  return text;
+}
+
+/** The id of the run that a job is created with. */
+export function firstRunId(jobId: string): string {
+  return `${jobId.slice(0, 32)}${idKinds.first_run}${jobId.slice(33)}`;
+}
+
+export function jobIdOfFirstRun(runId: string): string {
+  return `${runId.slice(0, 32)}${idKinds.job}${runId.slice(33)}`;
+}
+
+export function segmentOf(id: string): number {
+  return Number.parseInt(id.slice(33), 16);
+}
+
+export function kindOf(id: string): IdKind | null {
+  if (id[14] !== '7') return null;
+  const kind = Number.parseInt(id[32] ?? '', 16);
+  return (Object.keys(idKinds) as IdKind[]).find((name) => idKinds[name] === kind) ?? null;
+}
+
+/** The smallest id made at or after this time. */
+export function lowestIdAt(ms: number): string {
+  const time = Math.max(0, Math.min(ms, 2 ** 48 - 1))
+    .toString(16)
+    .padStart(12, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`;
+}
+
+export const highestId = 'ffffffff-ffff-7fff-bfff-ffffffffffff';
+
+/** For what has no segment: sessions, leases, servers. */
+export const newToken = randomUUID;
+
+function tail(kind: IdKind, segment: number): string {
+  return `${idKinds[kind]}${(segment | 0x1000).toString(16).slice(1)}`;
+}
+
+/** The time in hex; the counter keeps the ids of one process in order within a millisecond, and when the clock steps back. */
+function tick(): string {
+  const now = Date.now();
+  if (now > lastMs) {
+    lastMs = now;
+    counter = 0;
+  } else if (++counter > 0xfff) {
+    lastMs++;
+    counter = 0;
+  }
+  return lastMs.toString(16).padStart(12, '0');
+}

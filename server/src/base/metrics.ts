@@ -1,0 +1,33 @@
+// What the server counts, in base units and with few labels; GET /metrics shows it. One registry per server.
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+export type Metrics = ReturnType<typeof openMetrics>;
+
+export function openMetrics(gauges: { idleSlots: () => number; connectedWorkers: () => number; waitingSubmits: () => number }) {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const gauge = (name: string, help: string, read: () => number): Gauge =>
+    new Gauge({ name, help, registers, collect: function () { this.set(read()); } });
+  gauge('punctual_idle_slots', 'Free slots of the workers connected to this server', gauges.idleSlots);
+  gauge('punctual_connected_workers', 'Workers connected to this server', gauges.connectedWorkers);
+  gauge('punctual_waiting_submits', 'Jobs in memory that are being written', gauges.waitingSubmits);
+  return {
+    registry,
+    jobsCreated: new Counter({ name: 'punctual_jobs_created_total', help: 'Jobs created', registers }),
+    runsStarted: new Counter({ name: 'punctual_runs_started_total', help: 'Runs leased to workers', registers }),
+    runsEnded: new Counter({ name: 'punctual_runs_total', help: 'Attempts settled, by outcome', labelNames: ['outcome'], registers }),
+    leaseLost: new Counter({ name: 'punctual_lease_lost_total', help: 'Writes refused because the lease had moved on', registers }),
+    runsReaped: new Counter({ name: 'punctual_runs_reaped_total', help: 'Runs taken back from lost workers', registers }),
+    runsGivenBack: new Counter({ name: 'punctual_runs_given_back_total', help: 'Grants that never reached their worker', registers }),
+    databaseErrors: new Counter({ name: 'punctual_database_errors_total', help: 'Queries that failed because the database did not answer', registers }),
+    submitBatch: new Histogram({ name: 'punctual_submit_batch_jobs', help: 'Jobs written in one statement', buckets: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], registers }),
+    requestSeconds: new Histogram({
+      name: 'punctual_http_request_duration_seconds',
+      help: 'Time to answer a request, sync apart',
+      labelNames: ['operation', 'status'],
+      buckets: [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+      registers,
+    }),
+  };
+}

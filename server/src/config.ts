@@ -1,0 +1,213 @@
+// The configuration: one frozen schema, read once from the environment, here and nowhere else. Unknown PUNCTUAL_ keys are
+// an error with a suggestion, so that a typing error is never silently a default. docs/configuration.md is made from it.
+import { closest } from './rules/closest.ts';
+
+type Kind = 'string' | 'secret' | 'integer' | 'boolean' | 'list';
+
+interface Key {
+  env: string;
+  kind: Kind;
+  default: string | number | boolean | readonly string[] | null;
+  meaning: string;
+  min?: number;
+  max?: number;
+  oneOf?: readonly string[];
+}
+
+export const configKeys = {
+  database_url: {
+    env: 'DATABASE_URL',
+    kind: 'secret',
+    default: null,
+    meaning: 'A PostgreSQL (14 or newer) to use. Without it `punctual start` runs an embedded one.',
+  },
+  url: {
+    env: 'PUNCTUAL_URL',
+    kind: 'string',
+    default: 'http://127.0.0.1:7600',
+    meaning: 'Where workers and CLI commands find the server.',
+  },
+  host: { env: 'PUNCTUAL_HOST', kind: 'string', default: '127.0.0.1', meaning: 'The address the server listens on.' },
+  port: { env: 'PUNCTUAL_PORT', kind: 'integer', default: 7600, min: 0, max: 65535, meaning: 'The port the server listens on; 0 takes a free one.' },
+  trust_network: {
+    env: 'PUNCTUAL_TRUST_NETWORK',
+    kind: 'boolean',
+    default: false,
+    meaning: 'Listen on an address others can reach although there are no API keys: whoever reaches it can run jobs.',
+  },
+  data_dir: {
+    env: 'PUNCTUAL_DATA_DIR',
+    kind: 'string',
+    default: '.punctual',
+    meaning: 'The folder of the embedded PostgreSQL and of what belongs to this machine.',
+  },
+  segments: {
+    env: 'PUNCTUAL_SEGMENTS',
+    kind: 'integer',
+    default: 16,
+    min: 1,
+    max: 4096,
+    meaning: 'Into how many segments the data is divided. Read at the first migration only; it cannot be changed later.',
+  },
+  pool_size: { env: 'PUNCTUAL_POOL_SIZE', kind: 'integer', default: 10, min: 2, max: 200, meaning: 'Connections to PostgreSQL a server holds at most.' },
+  query_timeout_ms: {
+    env: 'PUNCTUAL_QUERY_TIMEOUT_MS',
+    kind: 'integer',
+    default: 10_000,
+    min: 100,
+    max: 600_000,
+    meaning: 'The deadline of every query; a connection that misses it is destroyed and replaced.',
+  },
+  heartbeat_ms: { env: 'PUNCTUAL_HEARTBEAT_MS', kind: 'integer', default: 4_000, min: 50, max: 600_000, meaning: 'How often a worker renews its lease.' },
+  lease_ms: {
+    env: 'PUNCTUAL_LEASE_MS',
+    kind: 'integer',
+    default: 15_000,
+    min: 500,
+    max: 3_600_000,
+    meaning: 'How long a worker may be silent before its runs are given to others.',
+  },
+  lease_margin_ms: {
+    env: 'PUNCTUAL_LEASE_MARGIN_MS',
+    kind: 'integer',
+    default: 3_000,
+    min: 100,
+    max: 600_000,
+    meaning: 'How long before the end of its lease a worker that cannot renew stops its work. 3 × heartbeat ≤ lease − margin.',
+  },
+  reap_interval_ms: { env: 'PUNCTUAL_REAP_INTERVAL_MS', kind: 'integer', default: 1_000, min: 20, max: 60_000, meaning: 'How often servers look for workers whose lease ended.' },
+  poll_interval_ms: {
+    env: 'PUNCTUAL_POLL_INTERVAL_MS',
+    kind: 'integer',
+    default: 1_000,
+    min: 20,
+    max: 60_000,
+    meaning: 'How often servers look for work by themselves; normally they are told at once, this is the safety net.',
+  },
+  stop_grace_ms: {
+    env: 'PUNCTUAL_STOP_GRACE_MS',
+    kind: 'integer',
+    default: 10_000,
+    min: 0,
+    max: 3_600_000,
+    meaning: 'How long a stopping worker waits for its runs, and how long a cancelled program has between TERM and KILL.',
+  },
+  max_waiting_submits: {
+    env: 'PUNCTUAL_MAX_WAITING_SUBMITS',
+    kind: 'integer',
+    default: 20_000,
+    min: 1,
+    max: 1_000_000,
+    meaning: 'Jobs a server holds in memory while they are being written; more are answered with 429.',
+  },
+  worker_id: { env: 'PUNCTUAL_WORKER_ID', kind: 'string', default: null, meaning: 'The name of a worker; made from host and process id when not given.' },
+  worker_slots: { env: 'PUNCTUAL_WORKER_SLOTS', kind: 'integer', default: 20, min: 1, max: 2000, meaning: 'How many runs a stock worker takes at once.' },
+  worker_queues: { env: 'PUNCTUAL_WORKER_QUEUES', kind: 'list', default: [], meaning: 'The queues a stock worker serves, separated by commas; all when empty.' },
+  allow_shell: { env: 'PUNCTUAL_ALLOW_SHELL', kind: 'boolean', default: false, meaning: 'Let a stock worker run `shell` jobs.' },
+  http_allow: {
+    env: 'PUNCTUAL_HTTP_ALLOW',
+    kind: 'list',
+    default: [],
+    meaning: 'Private hosts and CIDRs the http executor may call, separated by commas. Public addresses are always allowed.',
+  },
+  log_level: {
+    env: 'PUNCTUAL_LOG_LEVEL',
+    kind: 'string',
+    default: 'info',
+    oneOf: ['trace', 'debug', 'info', 'warn', 'error', 'silent'],
+    meaning: 'How much the server logs.',
+  },
+} as const satisfies Record<string, Key>;
+
+type ValueOf<K extends Key> = K['kind'] extends 'integer'
+  ? number
+  : K['kind'] extends 'boolean'
+    ? boolean
+    : K['kind'] extends 'list'
+      ? readonly string[]
+      : null extends K['default']
+        ? string | null
+        : string;
+
+export type Config = { readonly [K in keyof typeof configKeys]: ValueOf<(typeof configKeys)[K]> };
+
+/** Wrong configuration: one sentence for each wrong key. */
+export class ConfigError extends Error {
+  override name = 'ConfigError';
+}
+
+export function readConfig(env: NodeJS.ProcessEnv = process.env, overrides: Partial<Config> = {}): Config {
+  const problems: string[] = unknownKeys(env);
+  const values: Record<string, unknown> = {};
+  for (const [name, key] of Object.entries(configKeys) as [string, Key][]) {
+    const text = env[key.env];
+    try {
+      values[name] = text === undefined || text === '' ? key.default : parse(key, text);
+    } catch (error) {
+      problems.push((error as Error).message);
+    }
+  }
+  const config = Object.freeze({ ...values, ...overrides }) as unknown as Config;
+  if (problems.length === 0 && 3 * config.heartbeat_ms > config.lease_ms - config.lease_margin_ms) {
+    problems.push(
+      `PUNCTUAL_LEASE_MS (${config.lease_ms}) is too short: three heartbeats (3 × ${config.heartbeat_ms} ms) must fit into the lease less its margin (${config.lease_margin_ms} ms).`,
+    );
+  }
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+  return config;
+}
+
+/** What `punctual config` prints: every key, its value with secrets hidden, and whether it was set. */
+export function describeConfig(config: Config): { key: string; env: string; value: string; isDefault: boolean; meaning: string }[] {
+  return (Object.entries(configKeys) as [keyof Config, Key][]).map(([name, key]) => {
+    const value = config[name];
+    const text = value === null ? '' : Array.isArray(value) ? value.join(',') : String(value);
+    return {
+      key: name,
+      env: key.env,
+      value: key.kind === 'secret' ? hideSecret(text) : text,
+      isDefault: JSON.stringify(value) === JSON.stringify(key.default),
+      meaning: key.meaning,
+    };
+  });
+}
+
+export function hideSecret(url: string): string {
+  return url.replace(/(:\/\/[^:@/]*):[^@/]*@/, '$1:***@').replace(/(password=)[^&\s]*/gi, '$1***');
+}
+
+function unknownKeys(env: NodeJS.ProcessEnv): string[] {
+  const known = Object.values(configKeys).map((key) => key.env as string);
+  return Object.keys(env)
+    .filter((name) => name.startsWith('PUNCTUAL_') && !known.includes(name) && !name.startsWith('PUNCTUAL_TEST_'))
+    .map((name) => {
+      const near = closest(name, known);
+      return `${name} is not a configuration key${near === null ? '; `punctual config` lists them' : `; did you mean ${near}?`}.`;
+    });
+}
+
+function parse(key: Key, text: string): unknown {
+  if (key.kind === 'integer') {
+    const value = Number(text);
+    const { min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER } = key;
+    if (!Number.isInteger(value) || value < min || value > max) {
+      throw new Error(`${key.env} is ${JSON.stringify(text)}; it must be a whole number from ${min} to ${max}.`);
+    }
+    return value;
+  }
+  if (key.kind === 'boolean') {
+    if (text === 'true' || text === '1') return true;
+    if (text === 'false' || text === '0') return false;
+    throw new Error(`${key.env} is ${JSON.stringify(text)}; it must be true or false.`);
+  }
+  if (key.kind === 'list') {
+    return text
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== '');
+  }
+  if (key.oneOf !== undefined && !key.oneOf.includes(text)) {
+    throw new Error(`${key.env} is ${JSON.stringify(text)}; it must be one of ${key.oneOf.join(', ')}.`);
+  }
+  return text;
+}

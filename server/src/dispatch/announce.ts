@@ -1,0 +1,111 @@
+// Servers tell each other what a poll would find a second later: where there is work, and what is to be cancelled. One
+// NOTIFY carries what gathered within some milliseconds (NOTIFY takes a global lock at commit: never one a job, never
+// inside a submit). A lost one costs latency, never work. LISTEN needs a direct connection to PostgreSQL.
+import pg from 'pg';
+import { type Loop, startLoop } from '../base/loop.ts';
+import type { Logger } from '../base/log.ts';
+import { connectionOptions, type Database } from '../store/database.ts';
+import type { CancelOrder } from '../store/job_moves.ts';
+import { listenTo, notify } from '../store/notify.ts';
+
+export interface Announcement {
+  from: string;
+  segments: number[];
+  cancels: CancelOrder[];
+  /** Something waits that is due within this many ms. */
+  next_ms: number | null;
+}
+
+export interface AnnouncerOptions {
+  db: Database;
+  url: string;
+  queryTimeoutMs: number;
+  serverId: string;
+  log: Logger;
+  onHeard: (announcement: Announcement) => void;
+}
+
+const gatherMs = 5;
+/** PostgreSQL takes 8000 bytes; a cancel is about 130. */
+const maxCancels = 40;
+/** The listening connection proves that it lives at least this often. */
+const proveEveryMs = 15_000;
+
+export class Announcer {
+  readonly #options: AnnouncerOptions;
+  readonly #segments = new Set<number>();
+  readonly #listening: Loop;
+  #cancels: CancelOrder[] = [];
+  #nextMs: number | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #client: pg.Client | null = null;
+
+  constructor(options: AnnouncerOptions) {
+    this.#options = options;
+    this.#listening = startLoop({ name: 'listen', everyMs: proveEveryMs, log: options.log, pass: () => this.#listen() });
+  }
+
+  say(news: { segments?: Iterable<number>; cancels?: readonly CancelOrder[]; nextMs?: number | null }): void {
+    for (const segment of news.segments ?? []) this.#segments.add(segment);
+    this.#cancels.push(...(news.cancels ?? []));
+    if (news.nextMs != null) this.#nextMs = Math.min(this.#nextMs ?? Number.POSITIVE_INFINITY, news.nextMs);
+    this.#timer ??= setTimeout(() => void this.#send(), gatherMs);
+  }
+
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#listening.stop();
+    await this.#client?.end().catch(() => {});
+  }
+
+  async #send(): Promise<void> {
+    const announcement: Announcement = {
+      from: this.#options.serverId,
+      segments: [...this.#segments],
+      cancels: this.#cancels.splice(0, maxCancels),
+      next_ms: this.#nextMs,
+    };
+    this.#segments.clear();
+    this.#nextMs = null;
+    this.#timer = this.#cancels.length > 0 ? setTimeout(() => void this.#send(), gatherMs) : null;
+    try {
+      await notify(this.#options.db, JSON.stringify(announcement));
+    } catch (error) {
+      this.#options.log.debug({ err: error }, 'announcement not sent; polls will find the work');
+    }
+  }
+
+  /** Keeps one listening connection, replaced when it breaks or does not answer. */
+  async #listen(): Promise<void> {
+    if (this.#client !== null) {
+      try {
+        await this.#client.query('select 1');
+        return;
+      } catch {
+        void this.#client.end().catch(() => {});
+        this.#client = null;
+      }
+    }
+    const { url, queryTimeoutMs } = this.#options;
+    const client = new pg.Client({ ...connectionOptions(url, queryTimeoutMs), query_timeout: queryTimeoutMs });
+    const gone = (): void => {
+      if (this.#client === client) this.#client = null;
+      this.#listening.wake();
+    };
+    client.on('error', gone);
+    client.on('end', gone);
+    client.on('notification', (message) => this.#hear(message.payload));
+    await client.connect();
+    await listenTo(client);
+    this.#client = client;
+  }
+
+  #hear(payload: string | undefined): void {
+    try {
+      const announcement = JSON.parse(payload ?? '') as Announcement;
+      if (announcement.from !== this.#options.serverId) this.#options.onHeard(announcement);
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'an announcement could not be read');
+    }
+  }
+}

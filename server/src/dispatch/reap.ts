@@ -1,0 +1,36 @@
+// Takes back what dead workers held. Any number of servers do this at once: sessions are ended by a guarded update, runs
+// are taken with their row locks, and whoever comes second finds nothing.
+import type { Metrics } from '../base/metrics.ts';
+import type { Logger } from '../base/log.ts';
+import type { Database } from '../store/database.ts';
+import { endedSessions, expireSessions, reapRuns } from '../store/workers.ts';
+
+const maxReapRuns = 1000;
+/** Longer than any claim can be under way: a claim for a session may commit after the session ended. */
+const sweepMarginMs = 30_000;
+
+export interface Reaped {
+  sessions: string[];
+  runs: number;
+  segments: Set<number>;
+}
+
+export async function reapOnce(options: { db: Database; segments: number; queryTimeoutMs: number; metrics: Metrics; log: Logger }): Promise<Reaped> {
+  const { db, log, metrics } = options;
+  const expired = await expireSessions(db);
+  for (const session of expired) log.warn(session, 'worker lost: it did not renew its lease');
+  const reaped: Reaped = { sessions: expired.map((session) => session.session_id), runs: 0, segments: new Set() };
+  const ended = await endedSessions(db, options.queryTimeoutMs + sweepMarginMs);
+  if (ended.length === 0) return reaped;
+  for (let segment = 0; segment < options.segments; segment++) {
+    let taken: number;
+    do {
+      taken = await reapRuns(db, segment, ended, maxReapRuns);
+      reaped.runs += taken;
+      if (taken > 0) reaped.segments.add(segment);
+    } while (taken === maxReapRuns);
+  }
+  if (reaped.runs > 0) log.warn({ runs: reaped.runs }, 'runs taken back from lost workers');
+  metrics.runsReaped.inc(reaped.runs);
+  return reaped;
+}

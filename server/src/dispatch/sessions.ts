@@ -1,0 +1,111 @@
+// The workers connected to this server, as it sees them: what they hold, what waits to be told to them, and the call
+// that waits for an answer. Memory only: the truth about leases is in the book, and losing this costs a heartbeat.
+import { type SyncRequest, type WorkerDescription } from '@punctual/contract';
+import type { Lease } from '../store/settle.ts';
+
+export interface Parked {
+  n: number;
+  /** Answers the call with whatever waits to be told. */
+  answer: () => void;
+}
+
+export interface Session {
+  session_id: string;
+  worker_id: string;
+  worker: WorkerDescription | null;
+  accept: boolean;
+  /** Runs the worker has or is about to get; `call` is the number of the answer that carries it, 0 before it is sent. */
+  held: Map<string, { lease_id: string; call: number }>;
+  /** Grants as JSON, to be carried by the next answer. */
+  outbox: { lease: Lease; json: string }[];
+  cancels: (Lease & { reason: string })[];
+  parked: Parked | null;
+  /** The highest call seen. */
+  call: number;
+  /** Slots for which a claim is under way. */
+  reserved: number;
+  /** The book may know leases of this session that we do not: compare before granting more. */
+  compare: boolean;
+  /** Monotonic ms at which the last successful renewal was begun. */
+  renewedAt: number;
+  seenAt: number;
+}
+
+export class Sessions {
+  readonly #byId = new Map<string, Session>();
+
+  get(id: string): Session | undefined {
+    return this.#byId.get(id);
+  }
+
+  open(request: SyncRequest, workerId: string): Session {
+    const known = this.#byId.get(request.session_id);
+    if (known !== undefined) return known;
+    const session: Session = {
+      session_id: request.session_id,
+      worker_id: workerId,
+      worker: null,
+      accept: false,
+      held: new Map(),
+      outbox: [],
+      cancels: [],
+      parked: null,
+      call: 0,
+      reserved: 0,
+      // A session that has called before may have been granted runs by a server that is gone.
+      compare: request.n > 1,
+      renewedAt: Number.NEGATIVE_INFINITY,
+      seenAt: 0,
+    };
+    this.#byId.set(session.session_id, session);
+    return session;
+  }
+
+  close(session: Session): void {
+    this.#byId.delete(session.session_id);
+    session.parked?.answer();
+  }
+
+  all(): IterableIterator<Session> {
+    return this.#byId.values();
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  /** Free slots of the sessions that wait for work. */
+  idleSlots(): number {
+    let slots = 0;
+    for (const session of this.#byId.values()) slots += freeSlots(session);
+    return slots;
+  }
+}
+
+/** How many runs may be claimed for the session right now. */
+export function freeSlots(session: Session): number {
+  if (session.parked === null || session.worker === null || !session.accept || session.compare) return 0;
+  return Math.max(0, session.worker.slots - session.held.size - session.reserved);
+}
+
+/**
+ * Brings what we think the worker holds in line with what it says, and answers the leases that were lost on the way:
+ * granted in an answer that the worker has given up or received, yet neither run nor reported by it.
+ */
+export function reconcile(session: Session, request: SyncRequest): Lease[] {
+  const lost: Lease[] = [];
+  const running = new Set(request.running);
+  const reported = new Set((request.outcomes ?? []).map((outcome) => outcome.run_id));
+  for (const [run_id, { lease_id, call }] of session.held) {
+    if (reported.has(run_id)) session.held.delete(run_id);
+    else if (!running.has(run_id) && call > 0 && call <= request.concluded) {
+      session.held.delete(run_id);
+      if (lease_id !== '') lost.push({ run_id, lease_id });
+    }
+  }
+  for (const run_id of running) {
+    // Granted by another server: it takes a slot all the same.
+    if (!session.held.has(run_id) && !reported.has(run_id)) session.held.set(run_id, { lease_id: '', call: request.concluded });
+  }
+  return lost;
+}

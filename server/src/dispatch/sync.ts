@@ -1,0 +1,212 @@
+// The server's side of the worker protocol (contract/src/workers.ts tells the worker's side). One call: what the worker
+// reports is applied, its lease is renewed, grants that never arrived are taken back, and the call waits until there is
+// something to say or a heartbeat has passed.
+//
+// Which grants were lost? An answer may be lost on the way, and the worker may have two calls open. Each grant remembers
+// the call whose answer carried it. `concluded` says which calls the worker no longer waits for: a grant of one of those
+// that is neither running nor reported can never start there, so it is given back without costing an attempt. The fence
+// makes this safe to be wrong about settles: a release with an old lease matches nothing.
+//
+// Grants that no server remembers (it crashed, or a claim's answer was lost) are found by comparing with the book, and
+// only while the worker has no other call open: an answer on its way through another server must not be taken back.
+import { type LogChunk, PunctualError, type SyncRequest } from '@punctual/contract';
+import { monotonicMs } from '../base/clock.ts';
+import type { Metrics } from '../base/metrics.ts';
+import type { Database } from '../store/database.ts';
+import { appendLogs } from '../store/run_records.ts';
+import type { Lease } from '../store/settle.ts';
+import { endSession, leasesOf, registerSession } from '../store/workers.ts';
+import type { Claimer } from './claim.ts';
+import type { Renewer } from './renew.ts';
+import { reconcile, type Session, type Sessions } from './sessions.ts';
+import { groupBySegment, type Settled, settleOutcomes } from './settle.ts';
+
+export interface SyncOptions {
+  db: Database;
+  sessions: Sessions;
+  claimer: Claimer;
+  renewer: Renewer;
+  metrics: Metrics;
+  serverId: string;
+  segments: number;
+  leaseMs: number;
+  heartbeatMs: number;
+  /** Told what settles made ready or let wait. */
+  onSettled: (settled: Settled) => void;
+}
+
+interface Call {
+  request: SyncRequest;
+  arrivedAt: number;
+  refused: Lease[];
+  /** Aborted when the worker's connection is gone. */
+  closed: AbortSignal;
+}
+
+export class Sync {
+  readonly #options: SyncOptions;
+  #stopping = false;
+
+  constructor(options: SyncOptions) {
+    this.#options = options;
+  }
+
+  /** Handles one call; the answer is JSON text. */
+  async call(workerId: string, request: SyncRequest, closed: AbortSignal): Promise<string> {
+    if (this.#stopping) throw new PunctualError('unavailable', { detail: 'This server is stopping.', retryAfterSeconds: 1 });
+    const session = this.#options.sessions.open(request, workerId);
+    const call: Call = { request, arrivedAt: monotonicMs(), refused: [], closed };
+    const newest = request.n > session.call;
+    session.seenAt = call.arrivedAt;
+    if (newest) {
+      session.call = request.n;
+      session.parked?.answer();
+    }
+    call.refused.push(...(await this.#storeLogs(request.logs ?? [])));
+    call.refused.push(...(await this.#settle(request.outcomes ?? [])));
+    await this.#renew(session, call);
+    if (request.bye === true) return this.#sayGoodbye(session, call);
+    // A call that was overtaken says nothing about now.
+    if (!newest || request.n < session.call) return this.#answer(session, call);
+    session.accept = request.accept;
+    await this.#giveBack(reconcile(session, request));
+    if (session.compare) await this.#compareWithBook(session, request);
+    return this.#wait(session, call);
+  }
+
+  /** Answers everybody who waits; later calls are sent to other servers. */
+  stop(): void {
+    this.#stopping = true;
+    for (const session of this.#options.sessions.all()) session.parked?.answer();
+  }
+
+  /** A cancel for a worker that may be connected here. */
+  cancel(sessionId: string, lease: Lease): void {
+    const session = this.#options.sessions.get(sessionId);
+    if (session === undefined) return;
+    addCancels(session, [lease]);
+    session.parked?.answer();
+  }
+
+  /** Forgets sessions that no longer call here, and gives back what was never sent to them. */
+  async dropSilent(): Promise<void> {
+    const oldest = monotonicMs() - this.#options.leaseMs;
+    for (const session of this.#options.sessions.all()) {
+      if (session.seenAt > oldest || session.parked !== null || session.reserved > 0) continue;
+      this.#options.sessions.close(session);
+      await this.#giveBack(session.outbox.map(({ lease }) => lease));
+    }
+  }
+
+  async #storeLogs(chunks: readonly LogChunk[]): Promise<Lease[]> {
+    const refused: Lease[] = [];
+    for (const [segment, group] of groupBySegment(chunks)) {
+      const stored = segment >= this.#options.segments ? new Set<string>() : await appendLogs(this.#options.db, segment, group);
+      refused.push(...group.filter((chunk) => !stored.has(chunk.lease_id + chunk.run_id)));
+    }
+    this.#options.metrics.leaseLost.inc(refused.length);
+    return refused;
+  }
+
+  async #settle(outcomes: NonNullable<SyncRequest['outcomes']>): Promise<Lease[]> {
+    if (outcomes.length === 0) return [];
+    const settled = await settleOutcomes(this.#options, outcomes);
+    this.#options.onSettled(settled);
+    return settled.refused;
+  }
+
+  async #giveBack(leases: readonly Lease[]): Promise<void> {
+    if (leases.length === 0) return;
+    this.#options.metrics.runsGivenBack.inc(leases.length);
+    await this.#settle(leases.map((lease) => ({ ...lease, status: 'RELEASED' as const })));
+  }
+
+  async #renew(session: Session, { request, arrivedAt }: Call): Promise<void> {
+    const { db, leaseMs, heartbeatMs, renewer, sessions } = this.#options;
+    const begunAt = monotonicMs();
+    let alive = true;
+    if (request.worker !== undefined) {
+      alive = await registerSession(db, session, request.worker, leaseMs);
+      session.worker = request.worker;
+    } else if (arrivedAt - session.renewedAt > heartbeatMs / 4) {
+      const renewal = await renewer.renew(session.session_id, !request.accept);
+      alive = renewal.alive;
+      addCancels(session, renewal.cancels);
+    } else {
+      return;
+    }
+    if (alive) {
+      session.renewedAt = begunAt;
+      return;
+    }
+    sessions.close(session);
+    throw new PunctualError('session_lost');
+  }
+
+  async #compareWithBook(session: Session, request: SyncRequest): Promise<void> {
+    if (request.concluded !== request.n - 1 || session.reserved > 0) return;
+    const { db, segments } = this.#options;
+    const leases = await leasesOf(db, session.session_id, Array.from({ length: segments }, (_, i) => i));
+    await this.#giveBack(leases.filter((lease) => !session.held.has(lease.run_id)));
+    session.compare = false;
+  }
+
+  /** The worker runs nothing any more: whatever the book still says it holds never reached it. */
+  async #sayGoodbye(session: Session, call: Call): Promise<string> {
+    const { db, segments, sessions } = this.#options;
+    await endSession(db, session.session_id);
+    const running = new Set(call.request.running);
+    const leases = await leasesOf(db, session.session_id, Array.from({ length: segments }, (_, i) => i));
+    await this.#giveBack(leases.filter((lease) => !running.has(lease.run_id)));
+    sessions.close(session);
+    session.outbox = [];
+    return this.#answer(session, call);
+  }
+
+  #wait(session: Session, call: Call): Promise<string> | string {
+    const { request, closed } = call;
+    const tell = session.outbox.length > 0 || session.cancels.length > 0 || call.refused.length > 0 || session.worker === null;
+    if (!request.wait || tell || closed.aborted) return this.#answer(session, call);
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => parked.answer(), this.#options.heartbeatMs);
+      const parked = {
+        n: request.n,
+        answer: () => {
+          clearTimeout(timer);
+          closed.removeEventListener('abort', parked.answer);
+          if (session.parked === parked) session.parked = null;
+          resolve(closed.aborted ? '' : this.#answer(session, call));
+        },
+      };
+      session.parked = parked;
+      closed.addEventListener('abort', parked.answer);
+      this.#options.claimer.run();
+    });
+  }
+
+  #answer(session: Session, { request, arrivedAt, refused }: Call): string {
+    const { serverId, leaseMs, heartbeatMs } = this.#options;
+    const runs = session.outbox;
+    session.outbox = [];
+    for (const { lease } of runs) session.held.set(lease.run_id, { lease_id: lease.lease_id, call: request.n });
+    const cancel = session.cancels;
+    session.cancels = [];
+    const head = JSON.stringify({
+      server_id: serverId,
+      // Counted from when the call was sent, which was before it arrived.
+      lease_ms: Math.max(0, Math.floor(Math.min(leaseMs, leaseMs - (arrivedAt - session.renewedAt)))),
+      heartbeat_ms: heartbeatMs,
+      describe: session.worker === null,
+      drain: false,
+      cancel,
+      refused: refused.map(({ run_id, lease_id }) => ({ run_id, lease_id, code: 'lease_lost' })),
+    });
+    return `${head.slice(0, -1)},"runs":[${runs.map((run) => run.json).join(',')}]}`;
+  }
+}
+
+function addCancels(session: Session, leases: readonly Lease[]): void {
+  const known = new Set(session.cancels.map((cancel) => cancel.run_id));
+  for (const { run_id, lease_id } of leases) if (!known.has(run_id)) session.cancels.push({ run_id, lease_id, reason: 'cancelled' });
+}
+

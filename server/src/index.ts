@@ -1,0 +1,7 @@
+// What the CLI and the tests use of the server.
+export { type Config, ConfigError, describeConfig, readConfig } from './config.ts';
+export { type RunningServer, type ServerOptions, startServer } from './main.ts';
+export { StartError } from './start_error.ts';
+export { type Finding, examine } from './upkeep/examine.ts';
+export { migrate } from './upkeep/migrate.ts';
+export { version } from './version.ts';

@@ -1,0 +1,137 @@
+// Builds a server in the order data walks (store, dispatch, scheduler, api) and passes values by hand. Called by the CLI
+// and the tests.
+import { newToken } from './base/ids.ts';
+import { type Logger, openLog } from './base/log.ts';
+import { openMetrics } from './base/metrics.ts';
+import { openApi } from './api/server.ts';
+import type { Config } from './config.ts';
+import { Announcer, type Announcement } from './dispatch/announce.ts';
+import { Claimer } from './dispatch/claim.ts';
+import { Renewer } from './dispatch/renew.ts';
+import { Sessions } from './dispatch/sessions.ts';
+import { Submitter } from './dispatch/submit.ts';
+import { Sync } from './dispatch/sync.ts';
+import { startLoops } from './loops.ts';
+import { explainDatabaseError, StartError } from './start_error.ts';
+import { inspectDatabase } from './store/connect.ts';
+import { openDatabase } from './store/database.ts';
+import { Lanes } from './store/lanes.ts';
+import { migrateDatabase } from './store/migrate.ts';
+import { makePartitions } from './store/partitions.ts';
+import { version } from './version.ts';
+
+export interface RunningServer {
+  url: string;
+  serverId: string;
+  stop(): Promise<void>;
+}
+
+export interface ServerOptions {
+  databaseUrl: string;
+  log?: Logger;
+}
+
+const connectTimeoutMs = 10_000;
+
+export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
+  requireSafeHost(config);
+  const log = options.log ?? openLog(config.log_level, 'punctual');
+  const { segments, databaseVersion } = await prepareDatabase(config, options.databaseUrl, log);
+  const serverId = newToken();
+  const metrics = openMetrics({
+    idleSlots: () => sessions.idleSlots(),
+    connectedWorkers: () => sessions.size,
+    waitingSubmits: () => submitter.waiting,
+  });
+
+  const db = openDatabase({
+    url: options.databaseUrl,
+    poolSize: config.pool_size,
+    queryTimeoutMs: config.query_timeout_ms,
+    onUnavailable: (error) => {
+      metrics.databaseErrors.inc();
+      log.debug({ err: error }, 'the database did not answer');
+    },
+  });
+  await makePartitions(db);
+  const lanes = new Lanes(db);
+  await lanes.refresh();
+
+  const sessions = new Sessions();
+  const claimer = new Claimer({ db, lanes, sessions, segments, metrics, log });
+  const tell = (what: { segments?: Iterable<number>; nextMs?: number | null }): void => {
+    const touched = [...(what.segments ?? [])];
+    if (touched.length > 0) claimer.wake(touched);
+    if (what.nextMs != null) loops.dueWithin(what.nextMs);
+    if (touched.length > 0 || what.nextMs != null) announcer.say(what);
+  };
+  const submitter = new Submitter({ db, lanes, segments, maxWaiting: config.max_waiting_submits, metrics, onCreated: tell });
+  const sync = new Sync({
+    db,
+    segments,
+    sessions,
+    claimer,
+    renewer: new Renewer(db, config.lease_ms),
+    metrics,
+    serverId,
+    leaseMs: config.lease_ms,
+    heartbeatMs: config.heartbeat_ms,
+    onSettled: (settled) => tell({ segments: settled.ready, nextMs: settled.nextMs }),
+  });
+  const announcer = new Announcer({
+    db,
+    url: options.databaseUrl,
+    queryTimeoutMs: config.query_timeout_ms,
+    serverId,
+    log,
+    onHeard: (heard: Announcement) => {
+      claimer.wake(heard.segments);
+      for (const order of heard.cancels) sync.cancel(order.session_id, order);
+      if (heard.next_ms !== null) loops.dueWithin(heard.next_ms);
+    },
+  });
+  const loops = startLoops({ config, db, log, metrics, segments, lanes, claimer, sync, announcer });
+
+  const api = openApi({ config, db, log, metrics, lanes, segments, submitter, sync, announcer, serverId, databaseVersion, tell });
+  const stop = async (): Promise<void> => {
+    sync.stop();
+    claimer.stop();
+    await api.close();
+    await loops.stop();
+    await announcer.stop();
+    await db.close();
+    log.flush();
+  };
+  try {
+    const url = await api.listen(config.host, config.port);
+    log.info({ url, serverId, version, databaseVersion, segments }, 'server started');
+    return { url, serverId, stop };
+  } catch (error) {
+    await stop();
+    if ((error as { code?: string }).code !== 'EADDRINUSE') throw error;
+    throw new StartError(`Port ${config.port} of ${config.host} is in use; choose another with PUNCTUAL_PORT.`, { cause: error });
+  }
+}
+
+async function prepareDatabase(config: Config, url: string, log: Logger): Promise<{ segments: number; databaseVersion: string }> {
+  try {
+    const facts = await inspectDatabase(url, connectTimeoutMs);
+    if (!facts.can_create) throw Object.assign(new Error('permission denied'), { code: '42501' });
+    const migrated = await migrateDatabase({ url, segments: config.segments });
+    if (migrated.applied.length > 0) log.info({ applied: migrated.applied }, 'database migrated');
+    return { segments: migrated.segments, databaseVersion: facts.version };
+  } catch (error) {
+    throw error instanceof StartError ? error : explainDatabaseError(error, url);
+  }
+}
+
+function requireSafeHost(config: Config): void {
+  if (isLoopback(config.host) || config.trust_network) return;
+  throw new StartError(
+    `PUNCTUAL_HOST is ${config.host}, which others can reach, and there are no API keys yet: use 127.0.0.1, or set PUNCTUAL_TRUST_NETWORK=true if whoever reaches it may run jobs.`,
+  );
+}
+
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host);
+}

@@ -1,0 +1,143 @@
+// What a job means: fills in the defaults and refuses what contradicts itself. Pure; the API calls it after the schema.
+import { type Backoff, type CreateJob, defaults, type Executor, type FieldError, limits, type ScheduleType, type UpdateJob } from '@punctual/contract';
+
+/** A job as it will be written, but for its ids. JSON is kept as text and carried through untouched. */
+export interface PreparedJob {
+  user_id: string | null;
+  name: string;
+  type: string;
+  executor: string | null;
+  executor_kind: string;
+  queue: string;
+  priority: number;
+  tags: string[] | null;
+  payload: string | null;
+  schedule_type: ScheduleType;
+  schedule_time: string | null;
+  delay_ms: number | null;
+  max_retries: number;
+  timeout_ms: number;
+  backoff: string | null;
+}
+
+export type Refusal = { refused: FieldError[]; notYet?: boolean };
+
+const oldestMs = 0;
+
+export function prepareJob(input: CreateJob, nowMs: number): PreparedJob | Refusal {
+  const errors: FieldError[] = [];
+  const type = input.type ?? input.executor?.kind;
+  if (type === undefined) {
+    errors.push({ path: 'type', message: 'is missing: name the handler that runs the job, or give an executor' });
+  }
+  const schedule_type = input.schedule_type ?? (input.schedule_time !== undefined || input.delay_ms !== undefined ? 'FUTURE' : 'IMMEDIATE');
+  errors.push(...checkSchedule(input, schedule_type, nowMs));
+  const payload = toJsonText(input.payload, 'payload', errors);
+  const executor = toJsonText(input.executor, 'executor', errors);
+  if (errors.length > 0) return { refused: errors };
+  if (schedule_type === 'CRON' || schedule_type === 'INTERVAL') {
+    return { refused: [{ path: 'schedule_type', message: `${schedule_type} is not supported yet; use IMMEDIATE or FUTURE` }], notYet: true };
+  }
+  return {
+    user_id: input.user_id ?? null,
+    name: input.name ?? (type as string),
+    type: type as string,
+    executor,
+    executor_kind: input.executor?.kind ?? 'handler',
+    queue: input.queue ?? defaults.queue,
+    priority: input.priority ?? defaults.priority,
+    tags: input.tags === undefined || input.tags.length === 0 ? null : input.tags,
+    payload,
+    schedule_type,
+    schedule_time: input.schedule_time ?? null,
+    delay_ms: input.delay_ms ?? null,
+    max_retries: input.max_retries ?? defaults.max_retries,
+    timeout_ms: input.timeout_ms ?? defaults.timeout_ms,
+    backoff: input.backoff === undefined ? null : JSON.stringify(input.backoff),
+  };
+}
+
+export interface PreparedUpdate {
+  changes: Omit<UpdateJob, 'payload' | 'backoff' | 'schedule_time' | 'delay_ms'> & { payload?: string | null; backoff?: string };
+  schedule: { schedule_time: string | null; delay_ms: number | null } | null;
+}
+
+export function prepareUpdate(input: UpdateJob, nowMs: number): PreparedUpdate | Refusal {
+  const { payload, backoff, schedule_time, delay_ms, ...rest } = input;
+  const errors: FieldError[] = [];
+  if (Object.keys(input).length === 0) errors.push({ path: '', message: 'holds no field to change' });
+  const schedule = schedule_time !== undefined || delay_ms !== undefined;
+  if (schedule) errors.push(...checkSchedule(input, 'FUTURE', nowMs));
+  const text = payload === undefined ? undefined : toJsonText(payload, 'payload', errors);
+  if (errors.length > 0) return { refused: errors };
+  return {
+    changes: {
+      ...rest,
+      ...(text === undefined ? {} : { payload: text }),
+      ...(backoff === undefined ? {} : { backoff: JSON.stringify(backoff) }),
+    },
+    schedule: schedule ? { schedule_time: schedule_time ?? null, delay_ms: delay_ms ?? null } : null,
+  };
+}
+
+/** Fields that only some schedule types know. */
+const scheduleFields = {
+  IMMEDIATE: [],
+  FUTURE: ['schedule_time', 'delay_ms'],
+  CRON: ['cron_expression', 'timezone'],
+  INTERVAL: ['interval_ms', 'timezone'],
+} as const satisfies Record<ScheduleType, readonly (keyof CreateJob)[]>;
+
+function checkSchedule(input: CreateJob, type: ScheduleType, nowMs: number): FieldError[] {
+  const errors: FieldError[] = [];
+  const own: readonly string[] = scheduleFields[type];
+  for (const field of Object.values(scheduleFields).flat()) {
+    if (input[field] !== undefined && !own.includes(field)) {
+      errors.push({ path: field, message: `does not go with schedule_type ${type}` });
+    }
+  }
+  if (type === 'FUTURE' && (input.schedule_time === undefined) === (input.delay_ms === undefined)) {
+    errors.push({ path: 'schedule_time', message: 'FUTURE needs either schedule_time or delay_ms, not both' });
+  }
+  if (type === 'CRON' && input.cron_expression === undefined) errors.push({ path: 'cron_expression', message: 'is missing' });
+  if (type === 'INTERVAL' && input.interval_ms === undefined) errors.push({ path: 'interval_ms', message: 'is missing' });
+  if (input.schedule_time !== undefined) {
+    const ms = Date.parse(input.schedule_time);
+    if (Number.isNaN(ms)) errors.push({ path: 'schedule_time', message: 'is not a date that exists' });
+    else if (ms < oldestMs) errors.push({ path: 'schedule_time', message: 'lies before 1970' });
+    else if (ms > nowMs + limits.max_delay_ms) errors.push({ path: 'schedule_time', message: 'lies more than ten years ahead' });
+  }
+  return errors;
+}
+
+function toJsonText(value: unknown, path: string, errors: FieldError[]): string | null {
+  if (value === undefined) return null;
+  if (deeperThan(value, limits.max_payload_depth)) {
+    errors.push({ path, message: `is nested deeper than ${limits.max_payload_depth} levels` });
+    return null;
+  }
+  const text = JSON.stringify(value);
+  // A code unit is one to three bytes: only texts that may be over the limit are measured.
+  if (text.length * 3 > limits.max_payload_bytes && Buffer.byteLength(text) > limits.max_payload_bytes) {
+    errors.push({ path, message: `is larger than ${limits.max_payload_bytes} bytes; keep large data elsewhere and send a reference` });
+    return null;
+  }
+  return text;
+}
+
+function deeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  for (const child of Array.isArray(value) ? value : Object.values(value)) {
+    if (typeof child === 'object' && child !== null && deeperThan(child, levels - 1)) return true;
+  }
+  return false;
+}
+
+export function parseBackoff(text: string | null): Backoff | null {
+  return text === null ? null : (JSON.parse(text) as Backoff);
+}
+
+export function parseExecutor(text: string | null): Executor | undefined {
+  return text === null ? undefined : (JSON.parse(text) as Executor);
+}

@@ -1,0 +1,96 @@
+// Claim: due runs become leased ones, in one statement for hundreds of runs of one segment.
+//
+//   ready ──delete … skip locked──▶ running        (the normal case)
+//                               ├─▶ waiting         (its job was paused while the run was on its way to ready)
+//                               └─▶ ended_runs      (its job was cancelled likewise)
+//
+// Two claimers never get the same run: a row locked by one is skipped by the other, and the delete is the claim. The
+// statement commits before any worker hears of the runs, so a run that a worker holds is always in `running`. If the
+// answer of the statement is lost, the runs stand in `running` with nobody working on them: the caller then lets the
+// worker's next call list what it really runs, and gives the rest back (dispatch/sessions.ts).
+//
+// Lanes come in the order in which they are to be served; the scan stops as soon as enough runs are locked. The attempt
+// counts from here, so a run that kills its worker uses up its attempts.
+import type { Queryable } from './database.ts';
+import { sql } from './sql.ts';
+
+export interface ClaimedRun {
+  run_id: string;
+  job_id: string;
+  session_id: string;
+  attempt: number;
+  due_at: Date;
+  name: string;
+  type: string;
+  queue: string;
+  priority: number;
+  user_id: string | null;
+  payload: string | null;
+  executor: string | null;
+  max_retries: number;
+  timeout_ms: number;
+}
+
+export interface ClaimOrder {
+  segment: number;
+  /** Lane ids, the first to be served first. */
+  lanes: readonly number[];
+  /** One entry a free slot: the session that takes the n-th run. */
+  slots: readonly string[];
+  /** The worker of each session in `slots`. */
+  workers: ReadonlyMap<string, string>;
+  /** Fresh and random: with the run's id it names this lease and no other. */
+  lease_id: string;
+}
+
+export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<ClaimedRun[]> {
+  return db.query<ClaimedRun>(sql`
+    with taken as (
+      delete from punctual.ready
+      where segment = ${order.segment}::smallint
+        and ctid = any (array(
+          select next.ctid
+          from unnest(${order.lanes}::integer[]) l (lane_id)
+          cross join lateral (
+            select r.ctid
+            from punctual.ready r
+            where r.segment = ${order.segment}::smallint and r.lane_id = l.lane_id
+            order by r.seq
+            limit ${order.slots.length}::integer
+            for update skip locked
+          ) next
+          limit ${order.slots.length}::integer
+        ))
+      returning segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at
+    ),
+    numbered as (
+      select t.*, j.user_id, j.name, j.type, j.queue, j.priority, j.payload, j.executor, j.max_retries, j.timeout_ms,
+             j.paused_at, j.cancelled_at, (${order.slots}::uuid[])[row_number() over ()] as session_id
+      from taken t
+      join punctual.jobs j on j.segment = t.segment and j.job_id = t.job_id
+    ),
+    granted as (
+      insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at)
+      select n.segment, n.run_id, n.job_id, n.lane_id, n.attempts + 1, n.cause, ${order.lease_id}::uuid, n.session_id, w.worker_id,
+             n.scheduled_for, n.due_at
+      from numbered n
+      join unnest(${[...order.workers.keys()]}::uuid[], ${[...order.workers.values()]}::text[]) w (session_id, worker_id) using (session_id)
+      where n.paused_at is null and n.cancelled_at is null
+    ),
+    held as (
+      insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
+      select segment, run_id, job_id, lane_id, attempts, cause, 'paused', scheduled_for, due_at, 'infinity'
+      from numbered
+      where paused_at is not null and cancelled_at is null
+    ),
+    cancelled as (
+      insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, scheduled_for, due_at)
+      select segment, run_id, job_id, lane_id, attempts, cause, 'CANCELLED', 'job_cancelled', scheduled_for, due_at
+      from numbered
+      where cancelled_at is not null
+    )
+    select run_id, job_id, session_id, attempts + 1 as attempt, due_at, name, type, queue, priority, user_id, payload, executor,
+           max_retries, timeout_ms
+    from numbered
+    where paused_at is null and cancelled_at is null`);
+}

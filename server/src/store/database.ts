@@ -1,0 +1,113 @@
+// The connection to PostgreSQL: a pool, a deadline on every query, one error for everything that means "the database
+// does not answer". A connection that misses a deadline or breaks is destroyed and replaced, never used again: a silent
+// partition would otherwise hang it for ever.
+//
+// A query that failed that way has an unknown outcome: every statement of the store is safe to repeat.
+import { PunctualError } from '@punctual/contract';
+import pg from 'pg';
+import type { Sql } from './sql.ts';
+
+export interface Queryable {
+  query<Row extends object>(statement: Sql, deadlineMs?: number): Promise<Row[]>;
+}
+
+export interface Database extends Queryable {
+  /** All or nothing, on one connection. */
+  transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+export interface DatabaseOptions {
+  url: string;
+  poolSize: number;
+  queryTimeoutMs: number;
+  /** Told of each failure to reach the database. */
+  onUnavailable?: (error: Error) => void;
+}
+
+const connectTimeoutMs = 5_000;
+
+export function connectionOptions(url: string, queryTimeoutMs: number): pg.ClientConfig {
+  return {
+    connectionString: url,
+    application_name: 'punctual',
+    connectionTimeoutMillis: connectTimeoutMs,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    // The server gives up a little later than we do, so that nothing of ours goes on there for ever.
+    statement_timeout: queryTimeoutMs + 1_000,
+    idle_in_transaction_session_timeout: queryTimeoutMs + 1_000,
+    // Plans are cached; one made while a table was small must not be a sequential scan when it is large.
+    options: '-c jit=off -c enable_seqscan=off -c timezone=UTC',
+  };
+}
+
+export function openDatabase(options: DatabaseOptions): Database {
+  const pool = new pg.Pool({ ...connectionOptions(options.url, options.queryTimeoutMs), max: options.poolSize, idleTimeoutMillis: 60_000 });
+  // An idle connection that breaks is removed by the pool; without a listener it would end the process.
+  pool.on('error', (error) => options.onUnavailable?.(error));
+
+  const explain = (error: unknown): unknown => {
+    if (!isUnavailable(error)) return error;
+    options.onUnavailable?.(error as Error);
+    return new PunctualError('unavailable', { retryAfterSeconds: 1, cause: error });
+  };
+
+  async function withClient<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    let client: pg.PoolClient;
+    try {
+      client = await pool.connect();
+    } catch (error) {
+      throw explain(error);
+    }
+    try {
+      const result = await work(client);
+      client.release();
+      return result;
+    } catch (error) {
+      client.release(isUnavailable(error) ? (error as Error) : undefined);
+      throw explain(error);
+    }
+  }
+
+  return {
+    query: (statement, deadlineMs = options.queryTimeoutMs) => withClient((client) => run(client, statement, deadlineMs)),
+    transaction: (work) =>
+      withClient(async (client) => {
+        await plain(client, 'begin', options.queryTimeoutMs);
+        try {
+          const result = await work({ query: (statement, deadlineMs = options.queryTimeoutMs) => run(client, statement, deadlineMs) });
+          await plain(client, 'commit', options.queryTimeoutMs);
+          return result;
+        } catch (error) {
+          if (!isUnavailable(error)) await plain(client, 'rollback', options.queryTimeoutMs);
+          throw error;
+        }
+      }),
+    close: () => pool.end(),
+  };
+}
+
+async function run<Row extends object>(client: pg.ClientBase, statement: Sql, deadlineMs: number): Promise<Row[]> {
+  // `query_timeout` is honoured per query by pg, though its types do not say so.
+  const config = { name: statement.name, text: statement.text, values: statement.values as unknown[], query_timeout: deadlineMs };
+  const result = await client.query<Row & pg.QueryResultRow>(config as pg.QueryConfig);
+  return result.rows;
+}
+
+async function plain(client: pg.ClientBase, text: string, deadlineMs: number): Promise<void> {
+  await client.query({ text, query_timeout: deadlineMs } as pg.QueryConfig);
+}
+
+/** SQLSTATEs after which the same statement may well succeed later: no connection, conflict, shutting down, no room, read only. */
+const unavailableStates = /^(08|40|57P|53|25006|58)/;
+
+export function isUnavailable(error: unknown): boolean {
+  if (error instanceof PunctualError) return error.code === 'unavailable';
+  if (!(error instanceof Error)) return false;
+  const code = (error as { code?: unknown }).code;
+  if (typeof code === 'string') {
+    return unavailableStates.test(code) || code === '57014' || /^E[A-Z]{3,}/.test(code);
+  }
+  return /timeout|terminated|Connection|connect/i.test(error.message);
+}

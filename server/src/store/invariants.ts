@@ -1,0 +1,71 @@
+// What must always be true of the book: queries that return no rows. Checked after every test, and in production by
+// `punctual doctor`.
+import type { Queryable } from './database.ts';
+import { type Fragment, part, sql } from './sql.ts';
+
+export interface Violation {
+  invariant: string;
+  example: string;
+}
+
+const anyRun = part`(
+  select segment, run_id, job_id, lane_id, cause, 'waiting' as state from punctual.waiting
+  union all select segment, run_id, job_id, lane_id, cause, 'ready' from punctual.ready
+  union all select segment, run_id, job_id, lane_id, cause, 'running' from punctual.running
+  union all select segment, run_id, job_id, lane_id, cause, 'ended' from punctual.ended_runs) r`;
+
+/** The segment an id bears: its last three hex digits. */
+const segmentIn = (id: Fragment): Fragment => part`('x' || right(${id}::text, 3))::bit(12)::integer`;
+
+/** Each selects `what`: the id of a thing for which the promise is broken. */
+export const invariants: Record<string, Fragment> = {
+  'a run is in exactly one state': part`
+    select run_id::text as what from ${anyRun} group by segment, run_id having count(*) > 1`,
+  'a run has a job': part`
+    select r.run_id::text as what from ${anyRun} left join punctual.jobs j using (segment, job_id) where j.job_id is null`,
+  'a job has its first run': part`
+    select j.job_id::text as what
+    from punctual.jobs j
+    left join ${anyRun} on r.segment = j.segment and r.run_id = overlay(j.job_id::text placing '1' from 33 for 1)::uuid
+    where j.schedule_type in ('IMMEDIATE', 'FUTURE') and r.run_id is null`,
+  'a run has a lane': part`
+    select r.run_id::text as what from ${anyRun} left join punctual.lanes l using (lane_id) where l.lane_id is null`,
+  'a run lives in the segment its id bears': part`
+    select r.run_id::text as what from ${anyRun} where ${segmentIn(part`r.run_id`)} <> r.segment or ${segmentIn(part`r.job_id`)} <> r.segment`,
+  'a submission names jobs that exist': part`
+    select s.key as what
+    from punctual.submissions s
+    cross join unnest(s.job_ids) as named (job_id)
+    left join punctual.jobs j on j.segment = s.segment and j.job_id = named.job_id
+    where j.job_id is null`,
+  'a cancelled job has no run left to start': part`
+    select w.run_id::text as what
+    from punctual.waiting w
+    join punctual.jobs j using (segment, job_id)
+    where j.cancelled_at < now() - interval '5 seconds' and w.wake_at < now() - interval '5 seconds'`,
+  'a run never starts more often than it may': part`
+    select r.run_id::text as what
+    from punctual.running r
+    join punctual.jobs j using (segment, job_id)
+    where r.attempt > j.max_retries + 1 and j.version = 1`,
+  'a leased run belongs to a session that has not long ended': part`
+    select r.run_id::text as what
+    from punctual.running r
+    left join punctual.workers w using (session_id)
+    where w.session_id is null or w.ended_at < now() - interval '30 seconds'`,
+  'a failure has a reason': part`
+    select run_id::text as what from punctual.ended_runs where status = 'FAILED' and error is null and reason is null`,
+  'a run does not end before it starts': part`
+    select run_id::text as what from punctual.ended_runs where ended_at < started_at`,
+  'what a lane is stands in one row': part`
+    select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority having count(*) > 1`,
+};
+
+export async function checkInvariants(db: Queryable, deadlineMs = 60_000): Promise<Violation[]> {
+  const violations: Violation[] = [];
+  for (const [invariant, query] of Object.entries(invariants)) {
+    const rows = await db.query<{ what: string }>(sql`select what from (${query}) broken limit 1`, deadlineMs);
+    if (rows[0] !== undefined) violations.push({ invariant, example: rows[0].what });
+  }
+  return violations;
+}

@@ -1,0 +1,178 @@
+// What people do to a job: update, pause, resume, cancel, run now. Each is one transaction that first locks the job's row,
+// so two of them never mix, and then takes the job's live runs out of the state they are in.
+//
+// The race: claim, settle and the due mover do not lock the job's row, so a run may change tables while we look for it.
+// Taking it is `delete … returning`: whoever deletes the row first has it. A miss means that it moved on, and we look
+// again (takeRun). A run that was claimed before our transaction is running, and is treated as such.
+import { PunctualError } from '@punctual/contract';
+import { newId, segmentOf } from '../base/ids.ts';
+import type { PreparedUpdate } from '../rules/job.ts';
+import type { Database, Queryable } from './database.ts';
+import type { Lanes } from './lanes.ts';
+import { endTakenRun, liveRunIds, makeRun, putBack, type TakenRun, takeRun, takePausedRun } from './run_moves.ts';
+import { part, sql } from './sql.ts';
+
+/** A running run whose worker must be told to stop. */
+export interface CancelOrder {
+  run_id: string;
+  lease_id: string;
+  session_id: string;
+}
+
+interface LockedJob {
+  job_id: string;
+  segment: number;
+  queue: string;
+  type: string;
+  executor_kind: string;
+  priority: number;
+  version: number;
+  paused: boolean;
+  cancelled: boolean;
+}
+
+export async function updateJob(
+  db: Database,
+  lanes: Lanes,
+  { jobId, update, ifVersion }: { jobId: string; update: PreparedUpdate; ifVersion: number | null },
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    const job = await lockJob(tx, jobId);
+    if (ifVersion !== null && ifVersion !== job.version) {
+      throw new PunctualError('version_conflict', { detail: `The job is at version ${job.version}, not ${ifVersion}.` });
+    }
+    const live = await requireLive(tx, job);
+    const { changes } = update;
+    await tx.query(sql`
+      update punctual.jobs j
+      set name = coalesce(${changes.name ?? null}, j.name),
+          queue = coalesce(${changes.queue ?? null}, j.queue),
+          priority = coalesce(${changes.priority ?? null}::smallint, j.priority),
+          tags = case when ${changes.tags !== undefined}::boolean then ${changes.tags ?? null}::text[] else j.tags end,
+          payload = case when ${changes.payload !== undefined}::boolean then ${changes.payload ?? null} else j.payload end,
+          max_retries = coalesce(${changes.max_retries ?? null}::smallint, j.max_retries),
+          timeout_ms = coalesce(${changes.timeout_ms ?? null}::integer, j.timeout_ms),
+          backoff = coalesce(${changes.backoff ?? null}, j.backoff),
+          schedule_type = case when ${update.schedule !== null}::boolean then 'FUTURE' else j.schedule_type end,
+          schedule_time = coalesce(${update.schedule?.schedule_time ?? null}::timestamptz,
+                                   now() + ${update.schedule?.delay_ms ?? null}::bigint * interval '1 millisecond', j.schedule_time),
+          version = j.version + 1,
+          updated_at = now()
+      where j.segment = ${job.segment}::smallint and j.job_id = ${jobId}`);
+    const [lane] = await lanes.ensure([
+      { queue: changes.queue ?? job.queue, type: job.type, executor: job.executor_kind, priority: changes.priority ?? job.priority },
+    ]);
+    const laneChanged = (changes.queue ?? job.queue) !== job.queue || (changes.priority ?? job.priority) !== job.priority;
+    if (!laneChanged && update.schedule === null) return;
+    for (const runId of live) {
+      const run = await takeRun(tx, runId);
+      if (run === 'running' && update.schedule !== null) throw new PunctualError('job_running', { detail: 'Its run has started; its time can no longer be changed.' });
+      if (typeof run === 'string') continue;
+      await putBack(tx, { ...run, lane_id: lane?.lane_id ?? run.lane_id }, { paused: job.paused, ...(update.schedule ?? {}) });
+    }
+  });
+}
+
+export async function pauseJob(db: Database, jobId: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    const job = await lockJob(tx, jobId);
+    if (job.paused) return;
+    const live = await requireLive(tx, job);
+    await touchJob(tx, job, part`paused_at = now()`);
+    for (const runId of live) {
+      const run = await takeRun(tx, runId);
+      if (typeof run !== 'string') await putBack(tx, run, { paused: true });
+    }
+  });
+}
+
+export async function resumeJob(db: Database, jobId: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    const job = await lockJob(tx, jobId);
+    if (!job.paused) {
+      if (job.cancelled) throw new PunctualError('job_ended', { detail: 'The job is cancelled.' });
+      return;
+    }
+    await touchJob(tx, job, part`paused_at = null`);
+    for (const runId of await liveRunIds(tx, jobId)) {
+      const run = await takePausedRun(tx, runId);
+      if (run !== null) await putBack(tx, run, { paused: false });
+    }
+  });
+}
+
+export async function cancelJob(db: Database, jobId: string): Promise<{ cancelled: string[]; orders: CancelOrder[] }> {
+  return db.transaction(async (tx) => {
+    const job = await lockJob(tx, jobId, { cancelledIsFine: true });
+    const live = job.cancelled ? await liveRunIds(tx, jobId) : await requireLive(tx, job);
+    if (!job.cancelled) await touchJob(tx, job, part`cancelled_at = now()`);
+    const cancelled: string[] = [];
+    const orders: CancelOrder[] = [];
+    for (const runId of live) {
+      const run = await takeRun(tx, runId);
+      if (run === 'ended') continue;
+      if (run === 'running') {
+        orders.push(...(await orderCancel(tx, runId)));
+      } else {
+        await endTakenRun(tx, run, { status: 'CANCELLED', reason: 'job_cancelled' });
+        cancelled.push(runId);
+      }
+    }
+    return { cancelled, orders };
+  });
+}
+
+/** The run that becomes due now: the one that waits, or a new one when none is left to do. */
+export async function runJobNow(db: Database, lanes: Lanes, jobId: string): Promise<{ run_id: string }> {
+  return db.transaction(async (tx) => {
+    const job = await lockJob(tx, jobId);
+    if (job.paused) throw new PunctualError('job_paused');
+    for (const runId of await liveRunIds(tx, jobId)) {
+      const run = await takeRun(tx, runId);
+      if (run === 'running') throw new PunctualError('job_running');
+      if (run === 'ended') continue;
+      await putBack(tx, run, { paused: false, delay_ms: 0 });
+      return { run_id: runId };
+    }
+    const [lane] = await lanes.ensure([{ queue: job.queue, type: job.type, executor: job.executor_kind, priority: job.priority }]);
+    const runId = newId('run', job.segment);
+    await makeRun(tx, { segment: job.segment, run_id: runId, job_id: jobId, lane_id: lane?.lane_id ?? 0, cause: 'run_now' });
+    return { run_id: runId };
+  });
+}
+
+async function lockJob(tx: Queryable, jobId: string, options: { cancelledIsFine?: boolean } = {}): Promise<LockedJob> {
+  const rows = await tx.query<LockedJob>(sql`
+    select j.job_id, j.segment, j.queue, j.type, coalesce(j.executor::jsonb ->> 'kind', 'handler') as executor_kind, j.priority,
+           j.version, j.paused_at is not null as paused, j.cancelled_at is not null as cancelled
+    from punctual.jobs j
+    where j.segment = ${segmentOf(jobId)}::smallint and j.job_id = ${jobId}
+    for update`);
+  const job = rows[0];
+  if (job === undefined) throw new PunctualError('job_not_found', { detail: `No job has the id ${jobId}.` });
+  if (job.cancelled && options.cancelledIsFine !== true) throw new PunctualError('job_ended', { detail: 'The job is cancelled.' });
+  return job;
+}
+
+async function requireLive(tx: Queryable, job: LockedJob): Promise<string[]> {
+  const live = await liveRunIds(tx, job.job_id);
+  if (live.length === 0) throw new PunctualError('job_ended', { detail: 'The job is completed: it has no run left to do.' });
+  return live;
+}
+
+async function touchJob(tx: Queryable, job: LockedJob, change: ReturnType<typeof part>): Promise<void> {
+  await tx.query(sql`
+    update punctual.jobs
+    set ${change}, version = version + 1, updated_at = now()
+    where segment = ${job.segment}::smallint and job_id = ${job.job_id}`);
+}
+
+async function orderCancel(tx: Queryable, runId: string): Promise<CancelOrder[]> {
+  return tx.query<CancelOrder>(sql`
+    update punctual.running
+    set cancel_at = coalesce(cancel_at, now())
+    where segment = ${segmentOf(runId)}::smallint and run_id = ${runId}
+    returning run_id, lease_id, session_id`);
+}
+
+export type { TakenRun };

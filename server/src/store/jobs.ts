@@ -1,0 +1,190 @@
+// Jobs in the book: create, get, update, pause, resume. Cancelling and running now are in job_moves.ts, searching in
+// job_list.ts. A one-time job's row is written once; whether it is done is known from its run.
+import type { Job, JobStatus, ScheduleType } from '@punctual/contract';
+import { defaults } from '@punctual/contract';
+import { segmentOf } from '../base/ids.ts';
+import { type PreparedJob, parseBackoff, parseExecutor } from '../rules/job.ts';
+import type { Queryable } from './database.ts';
+import { type Fragment, part, sql } from './sql.ts';
+
+/** A job and its first run, with their ids and lane. */
+export interface NewJob extends PreparedJob {
+  segment: number;
+  job_id: string;
+  run_id: string;
+  lane_id: number;
+  /** The first job id of the submission it belongs to, when that has an idempotency key. */
+  submission: string | null;
+}
+
+export interface NewSubmission {
+  segment: number;
+  user_id: string;
+  key: string;
+  body_hash: string;
+  job_ids: string[];
+}
+
+export interface CreatedJobs {
+  /** Milliseconds until the first of the runs that were put into `waiting`; null when none was. */
+  next_ms: number | null;
+  /** First job ids of the keyed submissions that were new; the jobs of the others were not created. */
+  won: string[];
+}
+
+/** One statement and one commit for any number of submits. */
+export async function createJobs(db: Queryable, jobs: readonly NewJob[], submissions: readonly NewSubmission[]): Promise<CreatedJobs> {
+  const keyed = submissions.length > 0;
+  const rows = await db.query<{ next_ms: string | null; won: string[] | null }>(sql`
+    with ${keyed ? wonSubmissions(submissions) : part``}
+    input as materialized (
+      select i.*, coalesce(i.schedule_time, now() + i.delay_ms * interval '1 millisecond', now()) as due_at
+      from unnest(
+        ${column(jobs, 'segment')}::smallint[], ${column(jobs, 'job_id')}::uuid[], ${column(jobs, 'run_id')}::uuid[],
+        ${column(jobs, 'lane_id')}::integer[], ${column(jobs, 'user_id')}::text[], ${column(jobs, 'name')}::text[],
+        ${column(jobs, 'type')}::text[], ${column(jobs, 'queue')}::text[], ${column(jobs, 'priority')}::smallint[],
+        ${column(jobs, 'schedule_type')}::punctual.schedule_type[], ${column(jobs, 'schedule_time')}::timestamptz[],
+        ${column(jobs, 'delay_ms')}::bigint[], ${column(jobs, 'payload')}::text[], ${column(jobs, 'executor')}::text[],
+        ${jobs.map((job) => arrayText(job.tags))}::text[], ${column(jobs, 'max_retries')}::smallint[],
+        ${column(jobs, 'timeout_ms')}::integer[], ${column(jobs, 'backoff')}::text[], ${column(jobs, 'submission')}::uuid[])
+        as i (segment, job_id, run_id, lane_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
+              delay_ms, payload, executor, tags, max_retries, timeout_ms, backoff, submission)
+      ${keyed ? part`where i.submission is null or i.submission in (select w.job_ids[1] from won w)` : part``}
+    ),
+    created as (
+      insert into punctual.jobs (segment, job_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
+                                 payload, executor, tags, max_retries, timeout_ms, backoff)
+      select segment, job_id, user_id, name, type, queue, priority, schedule_type,
+             case when schedule_type = 'FUTURE' then due_at end,
+             payload, executor, tags::text[], max_retries, timeout_ms, backoff
+      from input
+    ),
+    due as (
+      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
+      select segment, run_id, job_id, lane_id, 0, 'submit', due_at, due_at
+      from input
+      where due_at <= now()
+    ),
+    later as (
+      insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
+      select segment, run_id, job_id, lane_id, 0, 'submit', 'due_later', due_at, due_at, due_at
+      from input
+      where due_at > now()
+      returning wake_at
+    )
+    select extract(epoch from min(wake_at) - now()) * 1000 as next_ms
+           ${keyed ? part`, (select array_agg(w.job_ids[1]::text) from won w) as won` : part``}
+    from later`);
+  const row = rows[0];
+  return { next_ms: row?.next_ms == null ? null : Number(row.next_ms), won: row?.won ?? [] };
+}
+
+/** Of two submissions with one key, also in the same statement, one wins; the other's jobs are left out. */
+function wonSubmissions(submissions: readonly NewSubmission[]): Fragment {
+  return part`
+    won as (
+      insert into punctual.submissions (segment, user_id, key, body_hash, job_ids)
+      select segment, user_id, key, body_hash, job_ids::uuid[]
+      from unnest(
+        ${column(submissions, 'segment')}::smallint[], ${column(submissions, 'user_id')}::text[], ${column(submissions, 'key')}::text[],
+        ${column(submissions, 'body_hash')}::text[], ${submissions.map((submission) => arrayText(submission.job_ids))}::text[])
+        as s (segment, user_id, key, body_hash, job_ids)
+      on conflict do nothing
+      returning job_ids
+    ),`;
+}
+
+export async function getSubmission(
+  db: Queryable,
+  { segment, user_id, key }: { segment: number; user_id: string; key: string },
+): Promise<{ body_hash: string; job_ids: string[] } | null> {
+  const rows = await db.query<{ body_hash: string; job_ids: string[] }>(sql`
+    select body_hash, job_ids::text[] as job_ids
+    from punctual.submissions
+    where segment = ${segment}::smallint and user_id = ${user_id} and key = ${key}`);
+  return rows[0] ?? null;
+}
+
+export interface JobRow {
+  job_id: string;
+  user_id: string | null;
+  name: string;
+  type: string;
+  queue: string;
+  priority: number;
+  schedule_type: ScheduleType;
+  schedule_time: Date | null;
+  payload: string | null;
+  executor: string | null;
+  tags: string[] | null;
+  max_retries: number;
+  timeout_ms: number;
+  backoff: string | null;
+  version: number;
+  created_at: Date;
+  updated_at: Date;
+  status: JobStatus;
+}
+
+/** The first run's id, from the job's: see base/ids.ts. */
+export const firstRunOfJob = part`overlay(j.job_id::text placing '1' from 33 for 1)::uuid`;
+
+/** Has the job `j` a run that has not ended? */
+export const jobIsLive = part`(
+  exists (select from punctual.waiting r where r.segment = j.segment and r.run_id = ${firstRunOfJob})
+  or exists (select from punctual.ready r where r.segment = j.segment and r.run_id = ${firstRunOfJob})
+  or exists (select from punctual.running r where r.segment = j.segment and r.run_id = ${firstRunOfJob})
+  or exists (select from punctual.waiting r where r.segment = j.segment and r.job_id = j.job_id and r.cause <> 'submit')
+  or exists (select from punctual.ready r where r.segment = j.segment and r.job_id = j.job_id and r.cause <> 'submit')
+  or exists (select from punctual.running r where r.segment = j.segment and r.job_id = j.job_id and r.cause <> 'submit'))`;
+
+export const jobColumns = part`
+  j.job_id, j.user_id, j.name, j.type, j.queue, j.priority, j.schedule_type::text as schedule_type, j.schedule_time, j.payload,
+  j.executor, j.tags, j.max_retries, j.timeout_ms, j.backoff, j.version, j.created_at, j.updated_at,
+  case
+    when j.cancelled_at is not null then 'CANCELLED'
+    when not ${jobIsLive} then 'COMPLETED'
+    when j.paused_at is not null then 'PAUSED'
+    else 'SCHEDULED'
+  end as status`;
+
+export async function getJob(db: Queryable, jobId: string): Promise<Job | null> {
+  const rows = await db.query<JobRow>(sql`
+    select ${jobColumns}
+    from punctual.jobs j
+    where j.segment = ${segmentOf(jobId)}::smallint and j.job_id = ${jobId}`);
+  return rows[0] === undefined ? null : toJob(rows[0]);
+}
+
+export function toJob(row: JobRow): Job {
+  const executor = parseExecutor(row.executor);
+  return {
+    job_id: row.job_id,
+    name: row.name,
+    type: row.type,
+    ...(executor === undefined ? {} : { executor }),
+    user_id: row.user_id,
+    queue: row.queue,
+    priority: row.priority,
+    tags: row.tags ?? [],
+    payload: row.payload === null ? null : JSON.parse(row.payload),
+    schedule_type: row.schedule_type,
+    schedule_time: row.schedule_time?.toISOString() ?? null,
+    max_retries: row.max_retries,
+    backoff: { ...defaults.backoff, ...parseBackoff(row.backoff) },
+    timeout_ms: row.timeout_ms,
+    status: row.status,
+    version: row.version,
+    created_at: row.created_at.toISOString(),
+    updated_at: row.updated_at.toISOString(),
+  };
+}
+
+function column<Row, K extends keyof Row>(rows: readonly Row[], name: K): Row[K][] {
+  return rows.map((row) => row[name]);
+}
+
+/** An array as PostgreSQL writes it; only labels and ids come here, which need no escaping. */
+function arrayText(items: readonly string[] | null): string | null {
+  return items === null ? null : `{${items.map((item) => `"${item}"`).join(',')}}`;
+}

@@ -1,0 +1,92 @@
+// Lanes: the combinations of queue, type, executor and priority that runs wait in. Few and never changed, so every server
+// keeps them all in memory; a lane is made the first time something needs it.
+import { limits, PunctualError } from '@punctual/contract';
+import type { Queryable } from './database.ts';
+import { sql } from './sql.ts';
+
+export interface LaneKey {
+  queue: string;
+  type: string;
+  /** `handler`, or the kind of the executor. */
+  executor: string;
+  priority: number;
+}
+
+export interface Lane extends LaneKey {
+  lane_id: number;
+}
+
+export class Lanes {
+  readonly #db: Queryable;
+  readonly #byKey = new Map<string, Lane>();
+  readonly #byId = new Map<number, Lane>();
+  /** Grows when a lane is added: what others derived from the lanes is then out of date. */
+  version = 0;
+
+  constructor(db: Queryable) {
+    this.#db = db;
+  }
+
+  all(): IterableIterator<Lane> {
+    return this.#byId.values();
+  }
+
+  known(key: LaneKey): Lane | undefined {
+    return this.#byKey.get(keyText(key));
+  }
+
+  /** The lanes of these keys, made where they do not exist yet. */
+  async ensure(keys: readonly LaneKey[]): Promise<Lane[]> {
+    const missing = new Map(keys.filter((key) => this.known(key) === undefined).map((key) => [keyText(key), key]));
+    if (missing.size > 0) await this.#create([...missing.values()]);
+    return keys.map((key) => {
+      const lane = this.known(key);
+      if (lane === undefined) throw new Error(`lane not made: ${keyText(key)}`);
+      return lane;
+    });
+  }
+
+  /** Reads lanes that other servers made. */
+  async refresh(): Promise<void> {
+    const newest = Math.max(0, ...this.#byId.keys());
+    // A lane may commit late with a smaller number: look back a little.
+    this.#remember(await this.#db.query<Lane>(sql`
+      select lane_id, queue, type, executor, priority
+      from punctual.lanes
+      where lane_id > ${newest - 1000}`));
+  }
+
+  async #create(keys: LaneKey[]): Promise<void> {
+    await this.refresh();
+    const missing = keys.filter((key) => this.known(key) === undefined);
+    if (missing.length === 0) return;
+    if (this.#byId.size + missing.length > limits.max_lanes) throw new PunctualError('too_many_lanes');
+    await this.#db.query(sql`
+      insert into punctual.lanes (queue, type, executor, priority)
+      select *
+      from unnest(
+        ${missing.map((key) => key.queue)}::text[], ${missing.map((key) => key.type)}::text[],
+        ${missing.map((key) => key.executor)}::text[], ${missing.map((key) => key.priority)}::smallint[])
+      on conflict do nothing`);
+    this.#remember(await this.#db.query<Lane>(sql`
+      select l.lane_id, l.queue, l.type, l.executor, l.priority
+      from unnest(
+        ${missing.map((key) => key.queue)}::text[], ${missing.map((key) => key.type)}::text[],
+        ${missing.map((key) => key.executor)}::text[], ${missing.map((key) => key.priority)}::smallint[])
+        as wanted (queue, type, executor, priority)
+      join punctual.lanes l using (queue, type, executor, priority)`));
+  }
+
+  #remember(lanes: readonly Lane[]): void {
+    for (const lane of lanes) {
+      if (this.#byId.has(lane.lane_id)) continue;
+      this.#byId.set(lane.lane_id, lane);
+      this.#byKey.set(keyText(lane), lane);
+      this.version++;
+    }
+  }
+}
+
+function keyText(key: LaneKey): string {
+  return `${key.queue} ${key.type} ${key.executor} ${key.priority}`;
+}

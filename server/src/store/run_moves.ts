@@ -1,0 +1,119 @@
+// A run taken out of the state it waits in and put into another, for the moves people ask for. The hot moves (claim,
+// settle, due, reap) have statements of their own.
+import { PunctualError, type RunCause } from '@punctual/contract';
+import { firstRunId, segmentOf } from '../base/ids.ts';
+import type { Queryable } from './database.ts';
+import { sql } from './sql.ts';
+
+/** A run between two tables, held by the transaction that took it. */
+export interface TakenRun {
+  segment: number;
+  run_id: string;
+  job_id: string;
+  lane_id: number;
+  attempts: number;
+  cause: RunCause;
+  scheduled_for: string;
+  due_at: string;
+}
+
+/** A run crosses from table to table in one direction a few times at most while we look for it. */
+const maxLooks = 20;
+
+/** The job's runs that have not ended; one snapshot shows each of them in exactly one table. */
+export async function liveRunIds(tx: Queryable, jobId: string): Promise<string[]> {
+  const segment = segmentOf(jobId);
+  const first = firstRunId(jobId);
+  const rows = await tx.query<{ run_id: string }>(sql`
+    select run_id from punctual.waiting where segment = ${segment}::smallint and run_id = ${first}
+    union all select run_id from punctual.ready where segment = ${segment}::smallint and run_id = ${first}
+    union all select run_id from punctual.running where segment = ${segment}::smallint and run_id = ${first}
+    union all select run_id from punctual.waiting where segment = ${segment}::smallint and job_id = ${jobId} and cause <> 'submit'
+    union all select run_id from punctual.ready where segment = ${segment}::smallint and job_id = ${jobId} and cause <> 'submit'
+    union all select run_id from punctual.running where segment = ${segment}::smallint and job_id = ${jobId} and cause <> 'submit'`);
+  return rows.map((row) => row.run_id);
+}
+
+/** Takes a run that has not started; says so when it has started or ended. */
+export async function takeRun(tx: Queryable, runId: string): Promise<TakenRun | 'running' | 'ended'> {
+  const segment = segmentOf(runId);
+  for (let look = 0; look < maxLooks; look++) {
+    const taken = await tx.query<TakenRun>(sql`
+      delete from punctual.waiting
+      where segment = ${segment}::smallint and run_id = ${runId}
+      returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at`);
+    if (taken[0] !== undefined) return taken[0];
+    const ready = await tx.query<TakenRun>(sql`
+      delete from punctual.ready
+      where segment = ${segment}::smallint and run_id = ${runId}
+      returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at`);
+    if (ready[0] !== undefined) return ready[0];
+    // The row lock orders us with the settle of this run: either it is ours until we commit, or it has moved on.
+    const running = await tx.query(sql`
+      select from punctual.running
+      where segment = ${segment}::smallint and run_id = ${runId}
+      for update`);
+    if (running.length > 0) return 'running';
+    const ended = await tx.query(sql`
+      select from punctual.ended_runs
+      where segment = ${segment}::smallint and run_id = ${runId}`);
+    if (ended.length > 0) return 'ended';
+  }
+  throw new PunctualError('unavailable', { detail: 'The run changes too quickly right now; try again.', retryAfterSeconds: 1 });
+}
+
+export async function takePausedRun(tx: Queryable, runId: string): Promise<TakenRun | null> {
+  const rows = await tx.query<TakenRun>(sql`
+    delete from punctual.waiting
+    where segment = ${segmentOf(runId)}::smallint and run_id = ${runId} and reason = 'paused'
+    returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at`);
+  return rows[0] ?? null;
+}
+
+/** Puts a taken run where it belongs now: ready when due, else waiting; paused ones wait without end. */
+export async function putBack(
+  tx: Queryable,
+  run: TakenRun,
+  to: { paused: boolean; schedule_time?: string | null; delay_ms?: number | null },
+): Promise<void> {
+  await tx.query(sql`
+    with run as (
+      select coalesce(${to.schedule_time ?? null}::timestamptz, now() + ${to.delay_ms ?? null}::bigint * interval '1 millisecond',
+                      ${run.due_at}::timestamptz) as due_at,
+             ${to.paused}::boolean as paused
+    ),
+    due as (
+      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
+      select ${run.segment}::smallint, ${run.run_id}::uuid, ${run.job_id}::uuid, ${run.lane_id}::integer, ${run.attempts}::smallint,
+             ${run.cause}::punctual.run_cause, ${run.scheduled_for}::timestamptz, run.due_at
+      from run
+      where not paused and due_at <= now()
+    )
+    insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
+    select ${run.segment}::smallint, ${run.run_id}::uuid, ${run.job_id}::uuid, ${run.lane_id}::integer, ${run.attempts}::smallint,
+           ${run.cause}::punctual.run_cause,
+           (case when paused then 'paused' when ${run.attempts}::smallint > 0 then 'retry' else 'due_later' end)::punctual.waiting_reason,
+           ${run.scheduled_for}::timestamptz, run.due_at, case when paused then 'infinity' else run.due_at end
+    from run
+    where paused or due_at > now()`);
+}
+
+/** Ends a run that never started. */
+export async function endTakenRun(tx: Queryable, run: TakenRun, end: { status: 'CANCELLED' | 'DROPPED'; reason: string }): Promise<void> {
+  await tx.query(sql`
+    insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, scheduled_for, due_at)
+    values (${run.segment}::smallint, ${run.run_id}::uuid, ${run.job_id}::uuid, ${run.lane_id}::integer, ${run.attempts}::smallint,
+            ${run.cause}::punctual.run_cause, ${end.status}::punctual.run_outcome, ${end.reason},
+            ${run.scheduled_for}::timestamptz, ${run.due_at}::timestamptz)`);
+}
+
+/** A further run of a job, due now. */
+export async function makeRun(
+  tx: Queryable,
+  run: { segment: number; run_id: string; job_id: string; lane_id: number; cause: RunCause },
+): Promise<void> {
+  await tx.query(sql`
+    insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
+    values (${run.segment}::smallint, ${run.run_id}::uuid, ${run.job_id}::uuid, ${run.lane_id}::integer, 0,
+            ${run.cause}::punctual.run_cause, now(), now())`);
+}

@@ -1,0 +1,202 @@
+// Runs read from the book: one, those of a job, and lists over all of them, newest first.
+//
+// A list never counts and never skips pages: ids are time-ordered, so a page is the next ids below the cursor. Filters
+// without an index look at a bounded number of rows: each segment is read down to `perSegment` rows; the highest id at
+// which some segment stopped is the horizon, and everything above it is known. A page that found less than asked ends at
+// the horizon, and the next one starts there.
+import { limits, type Run, type RunQuery, type RunStatus } from '@punctual/contract';
+import { firstRunId, highestId, lowestIdAt, segmentOf } from '../base/ids.ts';
+import type { Queryable } from './database.ts';
+import { type Fragment, join, part, sql } from './sql.ts';
+
+interface RunRow extends Omit<Run, 'due_at' | 'start_time' | 'end_time' | 'modified_time' | 'max_attempts' | 'result'> {
+  due_at: Date | null;
+  start_time: Date | null;
+  end_time: Date | null;
+  modified_time: Date;
+  max_retries: number;
+  result: string | null;
+}
+
+type Table = 'waiting' | 'ready' | 'running' | 'ended_runs';
+
+/** Each table's rows under the same names; `where` and `order by` follow. */
+const tables: Record<Table, Fragment> = {
+  waiting: part`
+    select r.segment, r.run_id, r.job_id, r.lane_id, r.cause, 'QUEUED' as status, r.reason::text as reason, r.due_at,
+           r.attempts + 1 as attempt_number, null::timestamptz as start_time, null::timestamptz as end_time,
+           r.updated_at as modified_time, null::text as executor_id, null::text as error_message, null::text as result
+    from punctual.waiting r`,
+  ready: part`
+    select r.segment, r.run_id, r.job_id, r.lane_id, r.cause, 'QUEUED', null::text, r.due_at,
+           r.attempts + 1, null::timestamptz, null::timestamptz,
+           r.due_at, null::text, null::text, null::text
+    from punctual.ready r`,
+  running: part`
+    select r.segment, r.run_id, r.job_id, r.lane_id, r.cause, 'RUNNING', case when r.cancel_at is not null then 'cancelling' end, r.due_at,
+           r.attempt, r.started_at, null::timestamptz,
+           coalesce(r.cancel_at, r.started_at), r.worker_id, null::text, null::text
+    from punctual.running r`,
+  ended_runs: part`
+    select r.segment, r.run_id, r.job_id, r.lane_id, r.cause, r.status::text, r.reason, r.due_at,
+           r.attempt, r.started_at, r.ended_at,
+           r.ended_at, r.worker_id, r.error, r.result
+    from punctual.ended_runs r`,
+};
+const allTables = Object.keys(tables) as Table[];
+
+const runColumns = part`
+  r.run_id, r.job_id, j.name, l.type, l.queue, l.priority, j.user_id, r.cause::text as cause, r.status, r.reason, r.due_at,
+  r.attempt_number, j.max_retries, r.start_time, r.end_time, r.modified_time, r.executor_id,
+  case when r.status = 'QUEUED' and r.attempt_number > 1 then (
+    select a.error from punctual.attempts a
+    where a.segment = r.segment and a.run_id = r.run_id
+    order by a.ended_at desc
+    limit 1
+  ) else r.error_message end as error_message,
+  r.result`;
+
+const withJobAndLane = part`
+  join punctual.jobs j on j.segment = r.segment and j.job_id = r.job_id
+  join punctual.lanes l on l.lane_id = r.lane_id`;
+
+export async function getRun(db: Queryable, runId: string): Promise<Run | null> {
+  const one = (table: Table): Fragment => part`(${tables[table]} where r.segment = ${segmentOf(runId)}::smallint and r.run_id = ${runId})`;
+  const rows = await db.query<RunRow>(sql`
+    select ${runColumns}
+    from (${join(allTables.map(one), ' union all ', part``)}) r ${withJobAndLane}`);
+  return rows[0] === undefined ? null : toRun(rows[0]);
+}
+
+/** All runs of a job below an id, newest first. */
+export async function listJobRuns(db: Queryable, jobId: string, page: { below: string | null; limit: number }): Promise<Run[]> {
+  const segment = segmentOf(jobId);
+  const below = page.below ?? highestId;
+  const first = firstRunId(jobId);
+  const pieces = allTables.flatMap((table) => [
+    part`(${tables[table]} where r.segment = ${segment}::smallint and r.run_id = ${first} and r.run_id < ${below})`,
+    part`(${tables[table]} where r.segment = ${segment}::smallint and r.job_id = ${jobId} and r.cause <> 'submit' and r.run_id < ${below}
+          order by r.run_id desc limit ${page.limit})`,
+  ]);
+  const rows = await db.query<RunRow>(sql`
+    select ${runColumns}
+    from (${join(pieces, ' union all ', part``)}) r ${withJobAndLane}
+    order by r.run_id desc
+    limit ${page.limit}`);
+  return rows.map(toRun);
+}
+
+export interface Page<Item> {
+  items: Item[];
+  /** Where the next page starts: ids below this one; null when there is nothing more. */
+  below: string | null;
+}
+
+export type RunFilter = Omit<RunQuery, 'limit' | 'cursor' | 'job_id'>;
+
+export async function listRuns(
+  db: Queryable,
+  filter: RunFilter,
+  page: { below: string | null; limit: number; segments: readonly number[] },
+): Promise<Page<Run>> {
+  const { status, worker_id, type, queue, user_id, created_after, created_before } = filter;
+  const filters = [
+    ...(worker_id === undefined ? [] : [part`r.executor_id = ${worker_id}`]),
+    ...(type === undefined ? [] : [part`l.type = ${type}`]),
+    ...(queue === undefined ? [] : [part`l.queue = ${queue}`]),
+    ...(user_id === undefined ? [] : [part`j.user_id = ${user_id}`]),
+    ...(status === undefined ? [] : [part`r.status = ${status}`]),
+  ];
+  const below = lower(page.below, created_before === undefined ? null : lowestIdAt(Date.parse(created_before)));
+  const from = lowestIdAt(created_after === undefined ? 0 : Date.parse(created_after));
+  const perSegment = filters.length === 0 ? page.limit + 1 : Math.max(page.limit + 1, Math.ceil(limits.max_scan / page.segments.length));
+  const pieces = tablesOf(status, worker_id).map(
+    (table) => part`(${tables[table]}
+      where r.segment = s.segment and r.run_id < ${below} and r.run_id >= ${from} ${table === 'ended_runs' ? unsuccessful(status) : part``}
+      order by r.run_id desc
+      limit ${perSegment})`,
+  );
+  const rows = await db.query<RunRow & { horizon: string | null }>(sql`
+    with looked_at as materialized (
+      select r.*
+      from unnest(${page.segments}::smallint[]) s (segment)
+      cross join lateral (
+        select * from (${join(pieces, ' union all ', part``)}) u
+        order by u.run_id desc
+        limit ${perSegment}
+      ) r
+    ),
+    horizon as (
+      select max(lowest)::uuid as run_id
+      from (
+        select min(run_id::text) as lowest
+        from looked_at
+        group by segment
+        having count(*) >= ${perSegment}
+      ) stopped
+    ),
+    matched as (
+      select ${runColumns}
+      from looked_at r ${withJobAndLane}
+      where ${join(filters, ' and ', part`true`)}
+        and r.run_id >= coalesce((select run_id from horizon), '00000000-0000-0000-0000-000000000000')
+      order by r.run_id desc
+      limit ${page.limit + 1}
+    )
+    select h.run_id as horizon, m.*
+    from horizon h
+    left join matched m on true
+    order by m.run_id desc`);
+  return toPage(
+    rows.filter((row) => row.run_id !== null).map(toRun),
+    { limit: page.limit, horizon: rows[0]?.horizon ?? null, idOf: (run) => run.run_id },
+  );
+}
+
+/** The first `limit` items and where to go on: after the last of them, or at the horizon. */
+export function toPage<Item>(found: Item[], page: { limit: number; horizon: string | null; idOf: (item: Item) => string }): Page<Item> {
+  const items = found.slice(0, page.limit);
+  const last = items.at(-1);
+  if (found.length > page.limit && last !== undefined) return { items, below: page.idOf(last) };
+  return { items, below: page.horizon };
+}
+
+export function lower(a: string | null, b: string | null): string {
+  return [a ?? highestId, b ?? highestId].sort()[0] ?? highestId;
+}
+
+function tablesOf(status: RunStatus | undefined, worker: string | undefined): Table[] {
+  if (status === 'QUEUED' || status === 'BLOCKED') return ['waiting', 'ready'];
+  if (status === 'RUNNING') return ['running'];
+  if (status !== undefined) return ['ended_runs'];
+  return worker === undefined ? allTables : ['running', 'ended_runs'];
+}
+
+/** Failures are few among many successes and have an index of their own. */
+function unsuccessful(status: RunStatus | undefined): Fragment {
+  return status === undefined || status === 'SUCCESS' ? part`` : part`and r.status <> 'SUCCESS'`;
+}
+
+function toRun(row: RunRow): Run {
+  return {
+    run_id: row.run_id,
+    job_id: row.job_id,
+    name: row.name,
+    type: row.type,
+    queue: row.queue,
+    priority: row.priority,
+    user_id: row.user_id,
+    cause: row.cause,
+    status: row.status,
+    reason: row.reason,
+    due_at: row.due_at?.toISOString() ?? null,
+    attempt_number: row.attempt_number,
+    max_attempts: row.max_retries + 1,
+    start_time: row.start_time?.toISOString() ?? null,
+    end_time: row.end_time?.toISOString() ?? null,
+    modified_time: row.modified_time.toISOString(),
+    executor_id: row.executor_id,
+    error_message: row.error_message,
+    ...(row.result === null ? {} : { result: JSON.parse(row.result) as unknown }),
+  };
+}

@@ -1,0 +1,120 @@
+// Settle: leased runs end, wait for another attempt, or go back, in one statement for a batch of outcomes of one segment.
+//
+//   running ──delete where lease_id matches──▶ ended_runs    move = 'end'
+//                                          ├─▶ waiting       move = 'retry'
+//                                          └─▶ ready         move = 'release': it never started, the attempt does not count
+//
+// The fence: a row is deleted only if (run_id, lease_id) is what the worker says. When the lease has moved on nothing
+// matches and nothing is written. The row lock orders settle with cancel, reap and a second settle: one of them deletes
+// the row, the others find nothing.
+//
+// Settling twice gives the same answer: a lease that is not in `running` but stands in `ended_runs` or `attempts` was
+// settled by an earlier call whose answer was lost (findSettled).
+//
+// A run whose cancel was asked for is not tried again: its failure is recorded as CANCELLED.
+import type { Queryable } from './database.ts';
+import { sql } from './sql.ts';
+
+export interface Settlement {
+  run_id: string;
+  lease_id: string;
+  move: 'end' | 'retry' | 'release';
+  /** The outcome of the run, when it ends. */
+  status: 'SUCCESS' | 'FAILED' | 'CANCELLED';
+  reason: string | null;
+  /** How the attempt ended, for the history; null for success and release. */
+  attempt_outcome: 'failed' | 'timed_out' | 'lost' | 'cancelled' | null;
+  error: string | null;
+  result: string | null;
+  retry_delay_ms: number | null;
+}
+
+export interface Lease {
+  run_id: string;
+  lease_id: string;
+}
+
+export async function settleRuns(db: Queryable, segment: number, settlements: readonly Settlement[]): Promise<Lease[]> {
+  const s = settlements;
+  return db.query<Lease>(sql`
+    with outcome as materialized (
+      select *
+      from unnest(
+        ${s.map((o) => o.run_id)}::uuid[], ${s.map((o) => o.lease_id)}::uuid[], ${s.map((o) => o.move)}::text[],
+        ${s.map((o) => o.status)}::punctual.run_outcome[], ${s.map((o) => o.reason)}::text[],
+        ${s.map((o) => o.attempt_outcome)}::punctual.attempt_outcome[], ${s.map((o) => o.error)}::text[],
+        ${s.map((o) => o.result)}::text[], ${s.map((o) => o.retry_delay_ms)}::bigint[])
+        as o (run_id, lease_id, move, status, reason, attempt_outcome, error, result, retry_delay_ms)
+    ),
+    settled as (
+      delete from punctual.running r
+      using outcome o
+      where r.segment = ${segment}::smallint and r.run_id = o.run_id and r.lease_id = o.lease_id
+      returning r.segment, r.run_id, r.job_id, r.lane_id, r.attempt, r.cause, r.lease_id, r.worker_id, r.scheduled_for, r.due_at,
+                r.started_at, o.reason, o.attempt_outcome, o.error, o.result, o.retry_delay_ms,
+                case when r.cancel_at is not null and o.move <> 'end' then 'end' else o.move end as move,
+                case when r.cancel_at is not null and o.status <> 'SUCCESS' then 'CANCELLED' else o.status end as status
+    ),
+    ended as (
+      insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, lease_id, worker_id,
+                                       scheduled_for, due_at, started_at, error, result)
+      select segment, run_id, job_id, lane_id, attempt, cause, status, reason, lease_id, worker_id,
+             scheduled_for, due_at, started_at, error, result
+      from settled
+      where move = 'end'
+    ),
+    retried as (
+      insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
+      select segment, run_id, job_id, lane_id, attempt, cause, 'retry', scheduled_for,
+             now() + retry_delay_ms * interval '1 millisecond', now() + retry_delay_ms * interval '1 millisecond'
+      from settled
+      where move = 'retry'
+    ),
+    released as (
+      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
+      select segment, run_id, job_id, lane_id, attempt - 1, cause, scheduled_for, due_at
+      from settled
+      where move = 'release'
+    ),
+    recorded as (
+      insert into punctual.attempts (segment, run_id, attempt, lease_id, worker_id, outcome, started_at, error)
+      select segment, run_id, attempt, lease_id, worker_id, attempt_outcome, started_at, error
+      from settled
+      where attempt_outcome is not null
+    )
+    select run_id, lease_id
+    from settled`);
+}
+
+/** Those of the leases that an earlier settle has ended: its answer was lost, not its effect. */
+export async function findSettled(db: Queryable, segment: number, leases: readonly Lease[]): Promise<Lease[]> {
+  return db.query<Lease>(sql`
+    with asked as (
+      select *
+      from unnest(${leases.map((lease) => lease.run_id)}::uuid[], ${leases.map((lease) => lease.lease_id)}::uuid[]) as l (run_id, lease_id)
+    )
+    select a.run_id, a.lease_id
+    from asked a
+    join punctual.ended_runs e on e.segment = ${segment}::smallint and e.run_id = a.run_id and e.lease_id = a.lease_id
+    where e.reason is distinct from 'lost'
+    union
+    select a.run_id, a.lease_id
+    from asked a
+    join punctual.attempts t on t.segment = ${segment}::smallint and t.run_id = a.run_id and t.lease_id = a.lease_id
+    where t.outcome <> 'lost'`);
+}
+
+export interface FailingRun extends Lease {
+  attempt: number;
+  max_retries: number;
+  backoff: string | null;
+}
+
+/** What the rule needs to know to decide whether failed attempts are followed by others. */
+export async function readFailing(db: Queryable, segment: number, leases: readonly Lease[]): Promise<FailingRun[]> {
+  return db.query<FailingRun>(sql`
+    select r.run_id, r.lease_id, r.attempt, j.max_retries, j.backoff
+    from unnest(${leases.map((lease) => lease.run_id)}::uuid[], ${leases.map((lease) => lease.lease_id)}::uuid[]) as l (run_id, lease_id)
+    join punctual.running r on r.segment = ${segment}::smallint and r.run_id = l.run_id and r.lease_id = l.lease_id
+    join punctual.jobs j on j.segment = r.segment and j.job_id = r.job_id`);
+}

@@ -1,0 +1,58 @@
+// SQL as tagged templates: values become parameters, fragments are inlined, and each text is prepared under one name.
+
+export interface Sql {
+  readonly text: string;
+  readonly values: readonly unknown[];
+  readonly name: string;
+}
+
+class Fragment {
+  readonly strings: readonly string[];
+  readonly values: readonly unknown[];
+  constructor(strings: readonly string[], values: readonly unknown[]) {
+    this.strings = strings;
+    this.values = values;
+  }
+}
+
+const names = new Map<string, string>();
+
+/** A whole statement. */
+export function sql(strings: TemplateStringsArray, ...inputs: unknown[]): Sql {
+  const values: unknown[] = [];
+  const text = flatten(strings, inputs, values);
+  let name = names.get(text);
+  if (name === undefined) {
+    name = `p${names.size}`;
+    names.set(text, name);
+  }
+  return { text, values, name };
+}
+
+/** A piece to put into a statement or another piece. */
+export function part(strings: TemplateStringsArray, ...inputs: unknown[]): Fragment {
+  return new Fragment(strings, inputs);
+}
+
+/** Pieces with a word between them; `none` stands for no pieces. */
+export function join(parts: readonly Fragment[], separator: ' and ' | ' union all ' | ', ', none: Fragment): Fragment {
+  if (parts.length === 0) return none;
+  return new Fragment(['', ...parts.slice(1).map(() => separator), ''], parts);
+}
+
+export type { Fragment };
+
+function flatten(strings: readonly string[], inputs: readonly unknown[], values: unknown[]): string {
+  let text = strings[0] ?? '';
+  for (let i = 0; i < inputs.length; i++) {
+    const input = inputs[i];
+    if (input instanceof Fragment) {
+      text += flatten(input.strings, input.values, values);
+    } else {
+      values.push(input);
+      text += `$${values.length}`;
+    }
+    text += strings[i + 1] ?? '';
+  }
+  return text;
+}

@@ -1,0 +1,156 @@
+// Workers in the book: their sessions and leases, and what becomes of the runs of a session that ended.
+//
+// The lease belongs to the session, not to each run: a heartbeat is one row. Database time decides when it ends; the
+// worker's own clock only makes it stop sooner. A session that ended never lives again: `ended_at is null` guards every
+// renewal, and the row lock orders renewal and reaping.
+//
+// A claim for a session may commit just after the session was reaped. So runs of ended sessions are looked for again and
+// again, for as long as a claim can be under way, not only once.
+import type { Worker, WorkerDescription } from '@punctual/contract';
+import type { Queryable } from './database.ts';
+import type { Lease } from './settle.ts';
+import { sql } from './sql.ts';
+
+export interface SessionKey {
+  session_id: string;
+  worker_id: string;
+}
+
+/** Makes the session, or describes it anew; false when it has ended. */
+export async function registerSession(db: Queryable, key: SessionKey, worker: WorkerDescription, leaseMs: number): Promise<boolean> {
+  const rows = await db.query(sql`
+    insert into punctual.workers as w (session_id, worker_id, host, pid, version, slots, types, executors, queues, lease_until)
+    values (${key.session_id}, ${key.worker_id}, ${worker.host}, ${worker.pid}, ${worker.version}, ${worker.slots}, ${worker.types},
+            ${worker.executors}, ${worker.queues}, now() + ${leaseMs}::integer * interval '1 millisecond')
+    on conflict (session_id) do update
+    set host = excluded.host, pid = excluded.pid, version = excluded.version, slots = excluded.slots, types = excluded.types,
+        executors = excluded.executors, queues = excluded.queues, seen_at = now(), lease_until = excluded.lease_until
+    where w.ended_at is null and w.worker_id = excluded.worker_id
+    returning w.session_id`);
+  return rows.length > 0;
+}
+
+/** Renews leases; answers the sessions that are alive. */
+export async function extendSessions(db: Queryable, sessions: readonly { session_id: string; draining: boolean }[], leaseMs: number): Promise<Set<string>> {
+  const rows = await db.query<{ session_id: string }>(sql`
+    update punctual.workers w
+    set seen_at = now(), lease_until = now() + ${leaseMs}::integer * interval '1 millisecond', draining = s.draining
+    from unnest(${sessions.map((s) => s.session_id)}::uuid[], ${sessions.map((s) => s.draining)}::boolean[]) as s (session_id, draining)
+    where w.session_id = s.session_id and w.ended_at is null
+    returning w.session_id`);
+  return new Set(rows.map((row) => row.session_id));
+}
+
+/** The worker said goodbye. */
+export async function endSession(db: Queryable, sessionId: string): Promise<void> {
+  await db.query(sql`
+    update punctual.workers
+    set ended_at = now(), seen_at = now()
+    where session_id = ${sessionId} and ended_at is null`);
+}
+
+/** Ends the sessions whose lease ran out. */
+export async function expireSessions(db: Queryable): Promise<SessionKey[]> {
+  return db.query<SessionKey>(sql`
+    update punctual.workers
+    set ended_at = now(), lost = true
+    where ended_at is null and lease_until < now()
+    returning session_id, worker_id`);
+}
+
+/** Sessions that ended lately: a claim made for them may have committed since. */
+export async function endedSessions(db: Queryable, withinMs: number): Promise<string[]> {
+  const rows = await db.query<{ session_id: string }>(sql`
+    select session_id
+    from punctual.workers
+    where ended_at > now() - ${withinMs}::integer * interval '1 millisecond'`);
+  return rows.map((row) => row.session_id);
+}
+
+/** Takes runs back from ended sessions: to `ready` for another attempt, or to the end when none is left. */
+export async function reapRuns(db: Queryable, segment: number, sessions: readonly string[], limit: number): Promise<number> {
+  const rows = await db.query<{ reaped: number }>(sql`
+    with lost as (
+      delete from punctual.running
+      where segment = ${segment}::smallint
+        and ctid = any (array(
+          select r.ctid
+          from punctual.running r
+          where r.segment = ${segment}::smallint and r.session_id = any (${sessions}::uuid[])
+          limit ${limit}::integer
+          for update skip locked
+        ))
+      returning *
+    ),
+    judged as (
+      select l.*, l.attempt <= j.max_retries and l.cancel_at is null as again
+      from lost l
+      join punctual.jobs j on j.segment = l.segment and j.job_id = l.job_id
+    ),
+    recorded as (
+      insert into punctual.attempts (segment, run_id, attempt, lease_id, worker_id, outcome, started_at, error)
+      select segment, run_id, attempt, lease_id, worker_id, 'lost', started_at, 'The worker did not renew its lease.'
+      from judged
+    ),
+    returned as (
+      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
+      select segment, run_id, job_id, lane_id, attempt, cause, scheduled_for, due_at
+      from judged
+      where again
+    ),
+    ended as (
+      insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, lease_id, worker_id,
+                                       scheduled_for, due_at, started_at, error)
+      select segment, run_id, job_id, lane_id, attempt, cause,
+             (case when cancel_at is not null then 'CANCELLED' else 'FAILED' end)::punctual.run_outcome, 'lost', lease_id, worker_id,
+             scheduled_for, due_at, started_at, 'The worker did not renew its lease, and no attempt is left.'
+      from judged
+      where not again
+    )
+    select count(*)::integer as reaped
+    from judged`);
+  return rows[0]?.reaped ?? 0;
+}
+
+/** What the book says a session holds. */
+export async function leasesOf(db: Queryable, sessionId: string, segments: readonly number[]): Promise<Lease[]> {
+  return db.query<Lease>(sql`
+    select r.run_id, r.lease_id
+    from unnest(${segments}::smallint[]) s (segment)
+    join punctual.running r on r.segment = s.segment and r.session_id = ${sessionId}`);
+}
+
+/** Runs of these sessions that somebody wants stopped. */
+export async function cancelledLeases(db: Queryable, sessions: readonly string[]): Promise<(Lease & { session_id: string })[]> {
+  return db.query(sql`
+    select run_id, lease_id, session_id
+    from punctual.running
+    where session_id = any (${sessions}::uuid[]) and cancel_at is not null`);
+}
+
+interface WorkerRow extends Omit<Worker, 'started_at' | 'seen_at' | 'lease_until'> {
+  started_at: Date;
+  seen_at: Date;
+  lease_until: Date;
+}
+
+/** Workers alive or seen in the last hour. `running` counts rows of a table as small as the sum of all slots. */
+export async function listWorkers(db: Queryable): Promise<Worker[]> {
+  const rows = await db.query<WorkerRow>(sql`
+    select w.worker_id,
+           case when w.lost or (w.ended_at is null and w.lease_until < now()) then 'LOST' when w.ended_at is not null then 'GONE'
+                when w.draining then 'DRAINING' else 'ALIVE' end as status,
+           w.host, w.pid, w.version, w.slots, coalesce(held.runs, 0)::integer as running, w.types, w.executors, w.queues,
+           w.started_at, w.seen_at, w.lease_until
+    from punctual.workers w
+    left join (select session_id, count(*) as runs from punctual.running group by session_id) held using (session_id)
+    where w.seen_at > now() - interval '1 hour'
+    order by w.ended_at is not null, w.started_at desc
+    limit 1000`);
+  return rows.map((row) => ({
+    ...row,
+    started_at: row.started_at.toISOString(),
+    seen_at: row.seen_at.toISOString(),
+    lease_until: row.lease_until.toISOString(),
+  }));
+}
