@@ -22,7 +22,7 @@ export const errorTable = {
   run_ended: { status: 409, meaning: 'The run has ended already; its recorded outcome is final.' },
   session_lost: {
     status: 409,
-    meaning: 'The worker did not renew its lease in time; its runs were given to others. It must stop them and begin a new session.',
+    meaning: 'The session does not exist or did not renew its lease in time; its runs were given to others. Stop them and begin a new session, described by `worker`.',
   },
   lease_lost: { status: 409, meaning: 'The run is no longer leased to this worker; what it reported was not applied.' },
   version_conflict: { status: 412, meaning: 'The job was changed since you read it (If-Match does not match); read it again, then update.' },
@@ -100,7 +100,7 @@ export class PunctualError extends Error {
 
 export function toProblem(error: PunctualError, requestId?: string): Problem {
   return {
-    type: `https://punctual.dev/errors#${error.code}`,
+    type: `/docs#error-${error.code}`,
     title: errorTable[error.code].meaning,
     status: error.status,
     code: error.code,

@@ -170,7 +170,8 @@ export const JobQuery = closed({
 export type JobQuery = Static<typeof JobQuery>;
 
 export const BulkRequest = closed({
-  jobs: Type.Array(Type.Unknown(), {
+  // Each item is checked as a CreateJob on its own, so that its errors name it.
+  jobs: Type.Array(Type.Unknown({ description: 'A job as for POST /jobs' }), {
     minItems: 1,
     maxItems: limits.max_bulk_jobs,
     description: 'Jobs as for POST /jobs; all are created or none',

@@ -57,7 +57,7 @@ export const SyncRequest = closed({
   outcomes: Type.Optional(Type.Array(Outcome, { maxItems: limits.max_outcomes })),
   logs: Type.Optional(Type.Array(LogChunk, { maxItems: limits.max_outcomes })),
   accept: Type.Boolean({ description: 'false: answer, but grant no runs (a worker that drains)' }),
-  wait: Type.Boolean({ description: 'false: answer at once' }),
+  wait: Type.Boolean({ description: 'true: wait up to a heartbeat for work; only calls that wait are granted runs. false: answer at once' }),
   bye: Type.Optional(Type.Boolean({ description: 'The last call: the session ends, what it still holds is given back' })),
 });
 export type SyncRequest = Static<typeof SyncRequest>;
@@ -142,6 +142,15 @@ export const workerRoutes = {
     body: SyncRequest,
     success: 200,
     response: SyncAnswer,
-    errors: ['invalid_input', 'invalid_json', 'session_lost', 'overloaded'],
+    errors: ['invalid_input', 'invalid_json', 'session_lost'],
+    example: {
+      session_id: '5b8f5fb8-7c0c-4a43-9a53-1f0ac9dd8a51',
+      n: 1,
+      concluded: 0,
+      worker: { host: 'my-host', pid: 4711, version: '1.0', slots: 1, types: ['my-type'], executors: [], queues: null },
+      running: [],
+      accept: true,
+      wait: true,
+    },
   }),
 } as const;

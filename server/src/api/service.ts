@@ -21,14 +21,16 @@ export function registerService(app: FastifyInstance, { db, metrics, serverId, d
     return metrics.registry.metrics();
   });
 
-  const document = buildOpenApi({ routes, components, errorTable, version });
-  const json = JSON.stringify(document);
-  const page = renderDocs(document);
-  app.get('/openapi.json', async (_, reply) => reply.header('content-type', 'application/json; charset=utf-8').send(json));
-  app.get('/docs', async (_, reply) =>
+  // The examples name the host under which the page was asked for.
+  const documentFor = (host: string | undefined) =>
+    buildOpenApi({ routes, components, errorTable, version, ...(host === undefined ? {} : { serverUrl: `http://${host}` }) });
+  app.get('/openapi.json', async (request, reply) =>
+    reply.header('content-type', 'application/json; charset=utf-8').send(JSON.stringify(documentFor(request.headers.host))),
+  );
+  app.get('/docs', async (request, reply) =>
     reply
       .header('content-type', 'text/html; charset=utf-8')
       .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-      .send(page),
+      .send(renderDocs(documentFor(request.headers.host))),
   );
 }

@@ -94,7 +94,7 @@ export class Claimer {
 
   #deliver(runs: readonly ClaimedRun[], lease_id: string, slots: readonly Session[]): void {
     const sessions = new Map(slots.map((session) => [session.session_id, session]));
-    for (const run of runs) {
+    for (const run of runs.toSorted((a, b) => b.priority - a.priority)) {
       const session = sessions.get(run.session_id);
       session?.held.set(run.run_id, { lease_id, call: 0 });
       session?.outbox.push({ lease: { run_id: run.run_id, lease_id }, json: grantJson(run, lease_id) });

@@ -128,7 +128,8 @@ export class Sync {
     if (request.worker !== undefined) {
       alive = await registerSession(db, session, request.worker, leaseMs);
       session.worker = request.worker;
-    } else if (arrivedAt - session.renewedAt > heartbeatMs / 4) {
+      session.accept = true;
+    } else if (arrivedAt - session.renewedAt > heartbeatMs / 4 || session.accept !== request.accept) {
       const renewal = await renewer.renew(session.session_id, !request.accept);
       alive = renewal.alive;
       addCancels(session, renewal.cancels);

@@ -1,0 +1,214 @@
+// The worker protocol, call by call: leases, fences, answers that are lost, servers that change.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Grant } from '@punctual/contract';
+import { eventually } from '../support/eventually.ts';
+import { Hand, outcome } from '../support/hand.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+const submit = async (house: House): Promise<{ job_id: string; run_id: string }> => {
+  const { job_id, run_id } = await house.client.jobs.create({ type: 'echo', backoff: { base_ms: 0 } });
+  return { job_id, run_id: run_id ?? '' };
+};
+
+const one = (runs: Grant[]): Grant => {
+  assert.equal(runs.length, 1);
+  return runs[0] as Grant;
+};
+
+test('a call that waits is answered within milliseconds of a submit', async () => {
+  await using house = await openHouse({ config: { heartbeat_ms: 1_000, lease_ms: 10_000, poll_interval_ms: 10_000 } });
+  const hand = new Hand(house.url);
+  await hand.call();
+  const waiting = hand.call({ wait: true });
+  await eventually(async () => assert.match(await (await fetch(`${house.url}/metrics`)).text(), /punctual_idle_slots 10/));
+  const began = performance.now();
+  const { run_id } = await submit(house);
+  assert.equal(one((await waiting).runs).run_id, run_id);
+  assert.ok(performance.now() - began < 900, 'it waited for the heartbeat');
+  await hand.call({ running: [run_id], outcomes: [] });
+});
+
+test('a newer call makes the server answer the older one at once', async () => {
+  await using house = await openHouse({ config: { heartbeat_ms: 2_000, lease_ms: 20_000 } });
+  const hand = new Hand(house.url);
+  await hand.call();
+  const older = hand.call({ wait: true });
+  await eventually(async () => assert.match(await (await fetch(`${house.url}/metrics`)).text(), /punctual_idle_slots 10/));
+  const began = performance.now();
+  const newer = hand.call({ wait: true, concluded: 1 });
+  assert.deepEqual((await older).runs, []);
+  assert.ok(performance.now() - began < 1_500);
+  await submit(house);
+  await hand.call({ running: [one((await newer).runs).run_id], outcomes: [] });
+});
+
+test('settling twice gives the same answer and one outcome', async () => {
+  await using house = await openHouse();
+  const { job_id } = await submit(house);
+  const hand = new Hand(house.url);
+  const run = one(await hand.take());
+  const first = await hand.call({ outcomes: [outcome(run, { result: 1 })] });
+  const second = await hand.call({ outcomes: [outcome(run, { result: 2 })] });
+  assert.deepEqual([first.refused, second.refused], [[], []]);
+  assert.equal((await house.ended(job_id)).result, 1);
+  assert.equal(await house.count('ended_runs'), 1);
+});
+
+test('a failure reported twice makes one attempt', async () => {
+  await using house = await openHouse();
+  const { job_id, run_id } = await submit(house);
+  const hand = new Hand(house.url);
+  const run = one(await hand.take());
+  for (let i = 0; i < 2; i++) {
+    const { refused } = await hand.call({ outcomes: [outcome(run, { status: 'FAILED', error_message: 'no' })] });
+    assert.deepEqual(refused, []);
+  }
+  assert.equal((await house.client.runs.attempts(run_id)).attempts.length, 1);
+  const again = one(await hand.take());
+  assert.equal(again.attempt_number, 2);
+  assert.notEqual(again.lease_id, run.lease_id);
+  await hand.call({ outcomes: [outcome(again)] });
+  assert.equal((await house.ended(job_id)).status, 'SUCCESS');
+});
+
+test('a forged or stale lease is refused and changes nothing', async () => {
+  await using house = await openHouse();
+  const { job_id } = await submit(house);
+  const hand = new Hand(house.url);
+  const run = one(await hand.take());
+  const forged = { run_id: run.run_id, lease_id: crypto.randomUUID() };
+  const line = { at: new Date().toISOString(), level: 'info' as const, message: 'I am still here' };
+  for (const status of ['SUCCESS', 'FAILED', 'CANCELLED'] as const) {
+    const { refused } = await hand.call({ running: [run.run_id], outcomes: [outcome(forged, { status })] });
+    assert.deepEqual(refused, [{ ...forged, code: 'lease_lost' }]);
+  }
+  const { refused } = await hand.call({ running: [run.run_id], logs: [{ ...forged, lines: [line] }] });
+  assert.deepEqual(refused, [{ ...forged, code: 'lease_lost' }]);
+  assert.equal(await house.count('log_chunks'), 0);
+  assert.equal((await house.client.jobs.status(job_id)).latest_run?.status, 'RUNNING');
+  const metrics = await (await fetch(`${house.url}/metrics`)).text();
+  assert.match(metrics, /punctual_lease_lost_total 4/);
+  await hand.call({ outcomes: [outcome(run)] });
+});
+
+test('a grant whose answer was lost is given back at once and costs no attempt', async () => {
+  await using house = await openHouse();
+  const { run_id } = await submit(house);
+  const hand = new Hand(house.url);
+  one(await hand.take());
+  // The answer was lost: the next call does not list the run.
+  const again = one(await hand.take());
+  assert.equal(again.run_id, run_id);
+  assert.equal(again.attempt_number, 1);
+  await hand.call({ outcomes: [outcome(again)] });
+});
+
+test('a grant on its way through an older call is not taken back', async () => {
+  await using house = await openHouse();
+  const { run_id } = await submit(house);
+  const hand = new Hand(house.url);
+  const run = one(await hand.take());
+  // A call that was sent before the answer arrived says nothing about the run.
+  await hand.call({ concluded: hand.n - 1 });
+  assert.equal(await house.count('running', `where run_id = '${run_id}'`), 1);
+  await hand.call({ running: [run_id], outcomes: [] });
+  await hand.call({ outcomes: [outcome(run)] });
+});
+
+test('grants that a dead server remembers are found by comparing with the book', async () => {
+  await using house = await openHouse({ servers: 2 });
+  const { run_id } = await submit(house);
+  const hand = new Hand(house.url);
+  one(await hand.take());
+  // The worker never saw the answer and goes on at the other server.
+  await eventually(async () => {
+    await hand.call({ url: house.servers[1]?.url ?? '' });
+    assert.equal(await house.count('running'), 0);
+  });
+  const again = one(await hand.take());
+  assert.equal(again.run_id, run_id);
+  assert.equal(again.attempt_number, 1);
+  await hand.call({ outcomes: [outcome(again)] });
+});
+
+test('a silent worker loses its session, its runs go to another, and it is told', async () => {
+  await using house = await openHouse();
+  const { job_id } = await submit(house);
+  const silent = new Hand(house.url);
+  const run = one(await silent.take());
+  const began = performance.now();
+  const other = new Hand(house.url);
+  let again: Grant | undefined;
+  await eventually(async () => {
+    [again] = (await other.call({ wait: true })).runs;
+    assert.ok(again);
+  });
+  assert.ok(performance.now() - began < house.config.lease_ms + 2_000, 'later than lease + 2 s');
+  assert.equal(again?.run_id, run.run_id);
+  assert.equal(again?.attempt_number, 2);
+  await assert.rejects(silent.call({ running: [run.run_id] }), { code: 'session_lost' });
+  // Its outcome comes too late, under the old session or a new one.
+  await assert.rejects(silent.call({ outcomes: [outcome(run, { result: 'zombie' })] }), { code: 'session_lost' });
+  const reborn = new Hand(house.url, { id: silent.id });
+  assert.equal((await reborn.call({ outcomes: [outcome(run, { result: 'zombie' })] })).refused.length, 1);
+  await other.call({ outcomes: [outcome(again as Grant, { result: 'true' })] });
+  assert.equal((await house.ended(job_id)).result, 'true');
+  const { attempts } = await house.client.runs.attempts(run.run_id);
+  assert.deepEqual(
+    attempts.map((attempt) => attempt.outcome),
+    ['lost'],
+  );
+});
+
+test('a run that loses its worker every time ends as FAILED after exactly its attempts', async () => {
+  await using house = await openHouse();
+  const { job_id, run_id } = await house.client.jobs.create({ type: 'echo', max_retries: 2 });
+  for (let attempt = 1; attempt <= 3; attempt++) {
+    const hand = new Hand(house.url);
+    assert.equal(one(await hand.take()).attempt_number, attempt);
+  }
+  const run = await house.ended(job_id);
+  assert.equal(run.status, 'FAILED');
+  assert.equal(run.reason, 'lost');
+  assert.equal((await house.client.runs.attempts(run_id ?? '')).attempts.length, 3);
+});
+
+test('goodbye gives back what the worker holds, without an attempt', async () => {
+  await using house = await openHouse();
+  await submit(house);
+  const hand = new Hand(house.url);
+  const run = one(await hand.take());
+  await hand.call({ bye: true, accept: false });
+  const next = new Hand(house.url);
+  const again = one(await next.take());
+  assert.equal(again.run_id, run.run_id);
+  assert.equal(again.attempt_number, 1);
+  await next.call({ outcomes: [outcome(again)] });
+  await assert.rejects(hand.call(), { code: 'session_lost' });
+});
+
+test('a worker gets only types and queues it serves, the highest priority first, and no more than its slots', async () => {
+  await using house = await openHouse({ segments: 1 });
+  for (const [type, priority, queue] of [['a', 1, 'x'], ['b', 9, 'x'], ['a', 9, 'x'], ['a', 5, 'x'], ['a', 9, 'y']] as const) {
+    await house.client.jobs.create({ type, priority, queue });
+  }
+  const hand = new Hand(house.url, { types: ['a'], slots: 2 });
+  const first = await hand.take();
+  assert.deepEqual(first.map((run) => [run.type, run.priority]), [['a', 9], ['a', 9]]);
+  const { runs: none } = await hand.call({ wait: true, running: first.map((run) => run.run_id) });
+  assert.deepEqual(none, [], 'more than its slots');
+  const { runs: rest } = await hand.call({ wait: true, outcomes: first.map((run) => outcome(run)) });
+  assert.deepEqual(rest.map((run) => [run.type, run.priority]), [['a', 5], ['a', 1]]);
+  await hand.call({ outcomes: rest.map((run) => outcome(run)) });
+  assert.equal(await house.count('ready'), 1);
+});
+
+test('a worker that drains gets nothing new', async () => {
+  await using house = await openHouse();
+  const hand = new Hand(house.url);
+  await hand.call();
+  await submit(house);
+  assert.deepEqual((await hand.call({ wait: true, accept: false })).runs, []);
+  assert.equal((await house.client.workers.list()).workers[0]?.status, 'DRAINING');
+});

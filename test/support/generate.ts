@@ -1,0 +1,94 @@
+// Documents made from the code: what they say and where they lie. scripts/docs.mjs writes them, test/generated.test.ts
+// compares them with what is committed.
+import { errorTable } from '@punctual/contract';
+import { configKeys } from '@punctual/server/config';
+import { listMigrations } from '@punctual/server/internal/store/migrate';
+import type pg from 'pg';
+import { dumpSchema } from './schema_dump.ts';
+
+export interface GeneratedFile {
+  /** From the root of the repository. */
+  path: string;
+  text: string;
+}
+
+export const checksumsPath = 'server/src/store/migrations/checksums.json';
+
+/** Everything but the checksums, which only grow: see `checksumsOf`. */
+export async function generateFiles(client: pg.ClientBase): Promise<GeneratedFile[]> {
+  return [
+    { path: 'docs/configuration.md', text: configurationDoc() },
+    { path: 'docs/errors.md', text: errorsDoc() },
+    { path: 'server/src/store/schema.sql', text: schemaFile(await dumpSchema(client)) },
+  ];
+}
+
+/** The committed checksums with those of new migrations added; a migration that is listed keeps the one it has. */
+export function checksumsOf(committed: Record<string, string>): string {
+  const all = listMigrations().map(({ name, checksum }) => [name, committed[name] ?? checksum] as const);
+  return `${JSON.stringify(Object.fromEntries(all), null, 2)}\n`;
+}
+
+interface ConfigKey {
+  env: string;
+  kind: 'string' | 'secret' | 'integer' | 'boolean' | 'list';
+  default: string | number | boolean | readonly string[] | null;
+  meaning: string;
+  min?: number;
+  max?: number;
+  oneOf?: readonly string[];
+}
+
+export function configurationDoc(keys: Record<string, ConfigKey> = configKeys): string {
+  const rows = Object.values(keys).map((key) => [`\`${key.env}\``, valuesOf(key), defaultOf(key), key.meaning]);
+  return `${notice('server/src/config.ts')}
+# Configuration
+
+Every setting is a variable of the environment, read once at the start. An unknown \`PUNCTUAL_\` variable or a value that
+does not fit keeps the program from starting, with a sentence that says which and why. \`punctual config\` prints every
+setting with its value, secrets hidden.
+
+${table(['variable', 'values', 'default', 'meaning'], rows)}
+`;
+}
+
+export function errorsDoc(errors: Record<string, { status: number; meaning: string }> = errorTable): string {
+  const rows = Object.entries(errors).map(([code, { status, meaning }]) => [`<a id="${code}"></a>\`${code}\``, String(status), meaning]);
+  return `${notice('contract/src/errors.ts')}
+# Errors
+
+Every error of the API is \`application/problem+json\` (RFC 9457). Branch on \`code\`: codes are stable, words may change.
+The SDK throws each of them as a \`PunctualError\` with the same code; the CLI prints the meaning.
+
+${table(['code', 'status', 'meaning'], rows)}
+`;
+}
+
+function schemaFile(schema: string): string {
+  return `-- The schema after all migrations, to be read; made by \`npm run docs\` from PostgreSQL's catalogs. Servers run the
+-- files in migrations/, never this one. Partitions of single days are left out.
+
+${schema}`;
+}
+
+function notice(source: string): string {
+  return `<!-- Made from ${source} by \`npm run docs\`; change it there. -->`;
+}
+
+function valuesOf({ kind, min, max, oneOf }: ConfigKey): string {
+  if (oneOf !== undefined) return oneOf.map((value) => `\`${value}\``).join(' ');
+  if (kind === 'integer' && min !== undefined && max !== undefined) return `${min} … ${max}`;
+  if (kind === 'boolean') return '`true` `false`';
+  if (kind === 'list') return 'names, separated by commas';
+  return kind === 'secret' ? 'text, hidden when printed' : 'text';
+}
+
+function defaultOf(key: ConfigKey): string {
+  const text = Array.isArray(key.default) ? key.default.join(',') : String(key.default ?? '');
+  return text === '' ? '' : `\`${text}\``;
+}
+
+function table(head: string[], rows: string[][]): string {
+  const line = (cells: string[]): string => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+}

@@ -1,0 +1,59 @@
+// A worker by hand: speaks the protocol call by call, so that a test can lose answers, be late, or lie.
+import { randomUUID } from 'node:crypto';
+import type { Grant, Outcome, Problem, SyncAnswer, SyncRequest } from '@punctual/contract';
+
+export class Hand {
+  readonly id: string;
+  readonly url: string;
+  session_id = randomUUID() as string;
+  n = 0;
+  #described = false;
+  readonly #types: string[];
+  readonly #slots: number;
+
+  constructor(url: string, options: { id?: string; types?: string[]; slots?: number } = {}) {
+    this.url = url;
+    this.id = options.id ?? `hand-${randomUUID().slice(0, 8)}`;
+    this.#types = options.types ?? ['echo'];
+    this.#slots = options.slots ?? 10;
+  }
+
+  /** One call, by default one that does not wait and follows all earlier ones. */
+  async call(request: Partial<SyncRequest> & { url?: string; signal?: AbortSignal } = {}): Promise<SyncAnswer> {
+    const { url = this.url, signal, ...rest } = request;
+    this.n++;
+    const body: SyncRequest = {
+      session_id: this.session_id,
+      n: this.n,
+      concluded: this.n - 1,
+      running: [],
+      accept: true,
+      wait: false,
+      ...(this.#described ? {} : { worker: { host: 'test', pid: 1, version: '0', slots: this.#slots, types: this.#types, executors: [], queues: null } }),
+      ...rest,
+    };
+    this.#described = true;
+    const response = await fetch(`${url}/workers/${this.id}/sync`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    const answer = (await response.json()) as SyncAnswer | Problem;
+    if (response.status !== 200) throw Object.assign(new Error(`sync answered ${response.status}`), { code: (answer as Problem).code });
+    return answer as SyncAnswer;
+  }
+
+  /** Waits until it is granted at least one run. */
+  async take(running: readonly string[] = []): Promise<Grant[]> {
+    for (let i = 0; i < 50; i++) {
+      const { runs } = await this.call({ wait: true, running: [...running] });
+      if (runs.length > 0) return runs;
+    }
+    throw new Error('no run was granted');
+  }
+}
+
+export function outcome(run: { run_id: string; lease_id: string }, more: Partial<Outcome> = {}): Outcome {
+  return { run_id: run.run_id, lease_id: run.lease_id, status: 'SUCCESS', ...more };
+}
