@@ -5,6 +5,8 @@ import type pg from 'pg';
 const dayPartition = /_\d{8}$/;
 
 export async function dumpSchema(client: pg.ClientBase): Promise<string> {
+  // Whatever is on the path would be named without its schema, and the path depends on who is connected.
+  await client.query(`select set_config('search_path', '', false)`);
   const sections = [
     ...(await enums(client)),
     ...(await sequences(client)),
@@ -52,7 +54,7 @@ async function tables(client: pg.ClientBase): Promise<string[]> {
   const texts: string[] = [];
   for (const table of rows) {
     const lines = [...(await columns(client, table)), ...(await constraints(client, table))];
-    const partitioned = table.partition_key === null ? '' : ` partition by ${table.partition_key.toLowerCase()}`;
+    const partitioned = table.partition_key === null ? '' : ` partition by ${quiet(table.partition_key)}`;
     const options = table.options === null ? '' : ` with (${table.options.replace('=', ' = ')})`;
     const create = `create table punctual.${table.name} (\n  ${lines.join(',\n  ')}\n)${partitioned}${options};`;
     texts.push([create, ...(await indexes(client, table))].join('\n'));
@@ -86,7 +88,7 @@ async function constraints(client: pg.ClientBase, { oid }: Table): Promise<strin
      order by array_position(array['p', 'u', 'c', 'f', 'x'], contype::text), conname`,
     [oid],
   );
-  return rows.map(({ name, definition }) => `constraint ${name} ${definition}`);
+  return rows.map(({ name, definition }) => `constraint ${name} ${quiet(definition)}`);
 }
 
 async function indexes(client: pg.ClientBase, { oid }: Table): Promise<string[]> {
@@ -97,7 +99,7 @@ async function indexes(client: pg.ClientBase, { oid }: Table): Promise<string[]>
      order by i.indexrelid::regclass::text`,
     [oid],
   );
-  return rows.map(({ definition }) => `${definition.replace(/^CREATE (UNIQUE )?INDEX/, (words) => words.toLowerCase())};`);
+  return rows.map(({ definition }) => `${quiet(definition)};`);
 }
 
 async function partitions(client: pg.ClientBase): Promise<string[]> {
@@ -110,5 +112,10 @@ async function partitions(client: pg.ClientBase): Promise<string[]> {
     order by c.relname`);
   return rows
     .filter(({ name }) => !dayPartition.test(name))
-    .map(({ name, parent, bound }) => `create table punctual.${name} partition of punctual.${parent} ${bound.toLowerCase()};`);
+    .map(({ name, parent, bound }) => `create table punctual.${name} partition of punctual.${parent} ${quiet(bound)};`);
+}
+
+/** Keywords in lower case, as everywhere in this house; text in quotes stays as it is. */
+function quiet(text: string): string {
+  return text.replace(/'[^']*'|[^']+/g, (piece) => (piece.startsWith("'") ? piece : piece.toLowerCase()));
 }

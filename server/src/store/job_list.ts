@@ -39,7 +39,7 @@ export async function listJobs(
       select *
       from (
         select ${jobColumns}
-        from looked_at
+        from (select l.segment, l.job_id from looked_at l order by l.job_id desc) newest_first
         join punctual.jobs j using (segment, job_id)
         where j.job_id >= coalesce((select h.job_id from horizon h), '00000000-0000-0000-0000-000000000000')
       ) j

@@ -28,19 +28,20 @@ const tables: Record<Table, Fragment> = {
            r.updated_at as modified_time, null::text as executor_id, null::text as error_message, null::text as result
     from punctual.waiting r`,
   ready: part`
-    select r.segment, r.run_id, r.job_id, r.lane_id, r.cause, 'QUEUED', null::text, r.due_at,
-           r.attempts + 1, null::timestamptz, null::timestamptz,
-           r.due_at, null::text, null::text, null::text
+    select r.segment, r.run_id, r.job_id, r.lane_id, r.cause, 'QUEUED' as status, null::text as reason, r.due_at,
+           r.attempts + 1 as attempt_number, null::timestamptz as start_time, null::timestamptz as end_time,
+           r.due_at as modified_time, null::text as executor_id, null::text as error_message, null::text as result
     from punctual.ready r`,
   running: part`
-    select r.segment, r.run_id, r.job_id, r.lane_id, r.cause, 'RUNNING', case when r.cancel_at is not null then 'cancelling' end, r.due_at,
-           r.attempt, r.started_at, null::timestamptz,
-           coalesce(r.cancel_at, r.started_at), r.worker_id, null::text, null::text
+    select r.segment, r.run_id, r.job_id, r.lane_id, r.cause, 'RUNNING' as status,
+           case when r.cancel_at is not null then 'cancelling' end as reason, r.due_at,
+           r.attempt as attempt_number, r.started_at as start_time, null::timestamptz as end_time,
+           coalesce(r.cancel_at, r.started_at) as modified_time, r.worker_id as executor_id, null::text as error_message, null::text as result
     from punctual.running r`,
   ended_runs: part`
-    select r.segment, r.run_id, r.job_id, r.lane_id, r.cause, r.status::text, r.reason, r.due_at,
-           r.attempt, r.started_at, r.ended_at,
-           r.ended_at, r.worker_id, r.error, r.result
+    select r.segment, r.run_id, r.job_id, r.lane_id, r.cause, r.status::text as status, r.reason, r.due_at,
+           r.attempt as attempt_number, r.started_at as start_time, r.ended_at as end_time,
+           r.ended_at as modified_time, r.worker_id as executor_id, r.error as error_message, r.result
     from punctual.ended_runs r`,
 };
 const allTables = Object.keys(tables) as Table[];
@@ -137,7 +138,7 @@ export async function listRuns(
     ),
     matched as (
       select ${runColumns}
-      from looked_at r ${withJobAndLane}
+      from (select * from looked_at order by run_id desc) r ${withJobAndLane}
       where ${join(filters, ' and ', part`true`)}
         and r.run_id >= coalesce((select run_id from horizon), '00000000-0000-0000-0000-000000000000')
       order by r.run_id desc

@@ -1,0 +1,413 @@
+// The CLI against a real house: what people read, what machines parse, exit codes, and sentences for what goes wrong.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, test } from 'node:test';
+import type { BulkCreated, Job, JobCreated, JobPage, Run, RunPage, WorkerList } from '@punctual/contract';
+import type { Handler } from '@punctual/sdk';
+import { openHouse } from '../support/house.ts';
+import { cleanEnvironment, program, punctual } from './punctual.ts';
+
+const handlers: Record<string, Handler> = {
+  echo: (run, { log }) => {
+    log.info('echoing \u001b[2J');
+    return run.payload;
+  },
+  // Ends only when it is told to.
+  sleep: (_, { signal }) =>
+    new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+};
+const house = await openHouse({ workers: 1, handlers });
+after(() => house[Symbol.asyncDispose]());
+
+const ask = (words: string[], input = '') => punctual(words, { env: { PUNCTUAL_URL: house.url }, input });
+
+async function succeeds(words: string[], input = ''): Promise<string> {
+  const { code, stdout, stderr } = await ask(words, input);
+  assert.equal(code, 0, `punctual ${words.join(' ')}\n${stdout}${stderr}`);
+  return stdout;
+}
+
+async function parsed<T>(words: string[], input = ''): Promise<T> {
+  return JSON.parse(await succeeds([...words, '--json'], input)) as T;
+}
+
+/** A job that does not start by itself while the tests run. */
+const later = (...words: string[]) => parsed<JobCreated>(['jobs', 'create', '--type', 'echo', '--in', '1h', ...words]);
+
+const uuid = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
+
+test('a job that is created and waited for prints its outcome and exits with 0', async () => {
+  const stdout = await succeeds(['jobs', 'create', '--type', 'echo', '--payload', '{"greeting":"hello"}', '--wait']);
+  assert.match(stdout, /status +SUCCESS/);
+  assert.match(stdout, /result +\{"greeting":"hello"\}/);
+  const run = await parsed<Run>(['jobs', 'create', '--type', 'echo', '--payload', '-', '--wait'], '[1,2]');
+  assert.equal(run.status, 'SUCCESS');
+  assert.deepEqual(run.result, [1, 2]);
+});
+
+test('a job that fails while it is waited for exits with 2 and says why', async () => {
+  const words = [
+    'jobs',
+    'create',
+    '--type',
+    'sleep',
+    '--payload',
+    '{"ms":60000}',
+    '--timeout',
+    '100ms',
+    '--max-retries',
+    '0',
+    '--wait',
+  ];
+  const { code, stdout } = await ask(words);
+  assert.equal(code, 2);
+  assert.match(stdout, /status +FAILED \(timed_out\)/);
+});
+
+test('waiting longer than asked for exits with 2 and leaves the job alone', async () => {
+  const { code, stderr } = await ask(['jobs', 'create', '--type', 'echo', '--in', '1h', '--wait', '200ms']);
+  assert.equal(code, 2);
+  assert.match(stderr, /did not finish within 200 ms/);
+  const id = uuid.exec(stderr)?.[0] ?? '';
+  assert.equal((await parsed<{ job: Job }>(['jobs', 'show', id])).job.status, 'SCHEDULED');
+});
+
+test('without --wait the ids are printed and the way to look is a remark', async () => {
+  const { stdout, stderr } = await ask(['jobs', 'create', '--type', 'echo']);
+  const id = uuid.exec(stdout)?.[0] ?? '';
+  assert.match(stdout, new RegExp(`^job ${id}(, run ${uuid.source})?\\n$`));
+  assert.equal(stderr, `punctual jobs show ${id} shows how it goes\n`);
+});
+
+test('flags arrive at the server as they were given', async () => {
+  const { job_id } = await later(
+    ...[
+      '--name',
+      'Report für Jürgen',
+      '--queue',
+      'mail',
+      '--priority',
+      '8',
+      '--tag',
+      'a',
+      '--tag',
+      'b',
+      '--user',
+      'u003',
+    ],
+    ...['--max-retries', '7', '--timeout', '90s', '--backoff-base', '3s', '--payload', '{"deep":{"a":[1]}}'],
+  );
+  const { job } = await parsed<{ job: Job }>(['jobs', 'show', job_id]);
+  const { name, queue, priority, tags, user_id, max_retries, timeout_ms, backoff, payload, schedule_type } = job;
+  assert.deepEqual(
+    { name, queue, priority, tags, user_id, max_retries, timeout_ms, base_ms: backoff.base_ms, payload, schedule_type },
+    {
+      ...{ name: 'Report für Jürgen', queue: 'mail', priority: 8, tags: ['a', 'b'], user_id: 'u003', max_retries: 7 },
+      ...{ timeout_ms: 90_000, base_ms: 3_000, payload: { deep: { a: [1] } }, schedule_type: 'FUTURE' },
+    },
+  );
+});
+
+test('--http and -- make executors', async () => {
+  const http = await parsed<JobCreated>([
+    'jobs',
+    'create',
+    '--http',
+    'https://example.com/x',
+    '--method',
+    'put',
+    '--header',
+    'x-a: b',
+    '--in',
+    '1h',
+  ]);
+  assert.deepEqual((await parsed<{ job: Job }>(['jobs', 'show', http.job_id])).job.executor, {
+    ...{ kind: 'http', url: 'https://example.com/x', method: 'PUT', headers: { 'x-a': 'b' } },
+  });
+  const words = ['jobs', 'create', '--json', '--in', '1h', '--env', 'A=1', '--', 'backup', '--all', '--json'];
+  const shell = JSON.parse(await succeeds(words)) as JobCreated;
+  assert.deepEqual((await parsed<{ job: Job }>(['jobs', 'show', shell.job_id])).job.executor, {
+    ...{ kind: 'shell', command: ['backup', '--all', '--json'], env: { A: '1' } },
+  });
+});
+
+test('the same idempotency key and job is one job; another job under that key is refused', async () => {
+  const key = randomUUID();
+  const first = await later('--idempotency-key', key, '--payload', '1');
+  const second = await later('--idempotency-key', key, '--payload', '1');
+  assert.equal(second.job_id, first.job_id);
+  const { code, stderr } = await ask([
+    'jobs',
+    'create',
+    '--type',
+    'echo',
+    '--in',
+    '1h',
+    '--payload',
+    '2',
+    '--idempotency-key',
+    key,
+  ]);
+  assert.equal(code, 1);
+  assert.match(stderr, /^punctual: This Idempotency-Key was used before with a different body/);
+});
+
+test('a file of jobs is created whole or not at all', async () => {
+  const tag = `bulk-${randomUUID()}`;
+  const jobs = (types: string[]) => JSON.stringify(types.map((type) => ({ type, tags: [tag], delay_ms: 3_600_000 })));
+  const refused = await ask(['jobs', 'create', '--file', '-'], jobs(['echo', '!wrong!']));
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /jobs\[1\]\.type/);
+  assert.match(refused.stderr, /nothing was created/);
+  assert.deepEqual((await parsed<JobPage>(['jobs', 'list', '--tag', tag])).jobs, []);
+  const created = await parsed<BulkCreated>(['jobs', 'create', '--file', '-'], jobs(['echo', 'echo', 'echo']));
+  assert.equal(created.jobs.length, 3);
+  const listed = (await parsed<JobPage>(['jobs', 'list', '--tag', tag])).jobs.map(({ job_id }) => job_id);
+  assert.deepEqual(listed.sort(), created.jobs.map(({ job_id }) => job_id).sort());
+});
+
+test('a list is filtered, paged, and prints ids whole', async () => {
+  const user = `u-${randomUUID()}`;
+  const ids: string[] = [];
+  for (const name of ['one', 'two', 'three']) ids.push((await later('--user', user, '--name', name)).job_id);
+  const table = await succeeds(['jobs', 'list', '--user', user]);
+  for (const id of ids) assert.ok(table.includes(id));
+  assert.match(table, /^JOB +STATUS +NAME/);
+  assert.ok(!table.includes('\u001b'));
+  const found = await parsed<JobPage>([
+    'jobs',
+    'list',
+    '--user',
+    user,
+    '--name',
+    'two',
+    '--status',
+    'pending',
+    '--created-after',
+    '10m',
+  ]);
+  assert.deepEqual(
+    found.jobs.map(({ name }) => name),
+    ['two'],
+  );
+  const page = await ask(['jobs', 'list', '--user', user, '--limit', '1']);
+  const cursor = /--cursor (\S+)/.exec(page.stderr)?.[1] ?? '';
+  assert.notEqual(cursor, '');
+  const next = await parsed<JobPage>(['jobs', 'list', '--user', user, '--limit', '1', '--cursor', cursor]);
+  assert.deepEqual(
+    next.jobs.map(({ name }) => name),
+    ['two'],
+  );
+  const all = (await succeeds(['jobs', 'list', '--user', user, '--limit', '1', '--all', '--json'])).trim().split('\n');
+  assert.deepEqual(
+    all.map((line) => (JSON.parse(line) as Job).name),
+    ['three', 'two', 'one'],
+  );
+  assert.equal((await ask(['jobs', 'list', '--user', `${user}x`])).stderr, 'no job fits\n');
+});
+
+test('a list whose reader leaves early ends quietly', async () => {
+  const script = `"$0" "$1" jobs list --all --json | head -n 1; echo "$\{PIPESTATUS[0]}"`;
+  const { stdout, stderr } = await new Promise<{ stdout: string; stderr: string }>((resolve) => {
+    const options = { env: cleanEnvironment({ PUNCTUAL_URL: house.url }) };
+    execFile('bash', ['-c', script, process.execPath, program], options, (_, out, err) =>
+      resolve({ stdout: out, stderr: err }),
+    );
+  });
+  assert.equal(stderr, '');
+  assert.match(stdout, /^\{.*\}\n0\n$/);
+});
+
+test('a job is shown with its latest run and what to do next', async () => {
+  const { job_id } = await later();
+  const waiting = await ask(['jobs', 'show', job_id]);
+  assert.match(waiting.stdout, /status +SCHEDULED/);
+  assert.match(waiting.stderr, /starts in 60 min; `punctual jobs run-now/);
+  const unserved = await parsed<JobCreated>(['jobs', 'create', '--type', 'nobody-serves-this']);
+  assert.match((await ask(['jobs', 'show', unserved.job_id])).stderr, /no live worker serves type nobody-serves-this/);
+});
+
+test('update, pause, resume, run-now and cancel do what they say', async () => {
+  const { job_id } = await later();
+  const updated = await parsed<Job>(['jobs', 'update', job_id, '--priority', '9', '--if-match', '1']);
+  assert.equal(updated.priority, 9);
+  const stale = await ask(['jobs', 'update', job_id, '--priority', '1', '--if-match', '1']);
+  assert.equal(stale.code, 1);
+  assert.match(stale.stderr, /was changed since you read it/);
+  assert.match(await succeeds(['jobs', 'pause', job_id]), /is PAUSED/);
+  assert.match((await ask(['jobs', 'show', job_id])).stderr, /punctual jobs resume/);
+  assert.match(await succeeds(['jobs', 'resume', job_id]), /is SCHEDULED/);
+  assert.match(
+    await succeeds(['jobs', 'run-now', job_id]),
+    new RegExp(`job ${job_id} is SCHEDULED; run ${uuid.source}`),
+  );
+});
+
+test('cancelling several jobs cancels each that can be, and says which cannot', async () => {
+  const [first, second] = [await later(), await later()];
+  const missing = randomUUID();
+  const { code, stdout, stderr } = await ask(['jobs', 'cancel', first.job_id, missing, second.job_id]);
+  assert.equal(code, 1);
+  assert.equal(stdout, `job ${first.job_id} is CANCELLED\njob ${second.job_id} is CANCELLED\n`);
+  assert.ok(stderr.startsWith(`job ${missing}\npunctual: `));
+});
+
+test('runs are listed, shown and their logs printed', async () => {
+  const run = await parsed<Run>(['jobs', 'create', '--type', 'echo', '--wait']);
+  const listed = await parsed<RunPage>(['runs', 'list', '--job', run.job_id]);
+  assert.deepEqual(
+    listed.runs.map(({ run_id }) => run_id),
+    [run.run_id],
+  );
+  assert.ok((await succeeds(['runs', 'list', '--status', 'success'])).includes(run.run_id));
+  const shown = await succeeds(['runs', 'show', run.run_id]);
+  assert.match(shown, /status +SUCCESS/);
+  assert.match(shown, /info +echoing ␛\[2J/);
+  assert.match(await succeeds(['runs', 'logs', run.run_id]), /^\S+ \S+ #1 info +echoing ␛\[2J\n$/);
+  const [line = ''] = (await succeeds(['runs', 'logs', run.run_id, '--json'])).split('\n');
+  assert.equal((JSON.parse(line) as { message: string }).message, 'echoing \u001b[2J');
+});
+
+test('a run that needed several attempts shows each of them', async () => {
+  const words = [
+    'jobs',
+    'create',
+    '--type',
+    'sleep',
+    '--payload',
+    '{"ms":60000}',
+    '--timeout',
+    '100ms',
+    '--max-retries',
+    '1',
+    '--backoff-base',
+    '0s',
+    '--wait',
+    '--json',
+  ];
+  const { code, stdout } = await ask(words);
+  assert.equal(code, 2);
+  const shown = await succeeds(['runs', 'show', (JSON.parse(stdout) as Run).run_id]);
+  assert.match(shown, /\n1 +timed_out/);
+  assert.match(shown, /\n2 +timed_out/);
+});
+
+test('workers are listed', async () => {
+  const { workers } = await parsed<WorkerList>(['workers', 'list']);
+  assert.equal(workers.filter(({ status }) => status === 'ALIVE').length, 1);
+  const table = await succeeds(['workers', 'list']);
+  assert.ok(table.includes(workers[0]?.worker_id ?? 'none'));
+});
+
+test('a wrong id, a missing job and a wrong field are told in words', async () => {
+  const missing = await ask(['jobs', 'show', randomUUID()]);
+  assert.equal(missing.code, 1);
+  assert.match(missing.stderr, /^punctual: No job has this id/);
+  const wrong = await ask(['jobs', 'show', '1234']);
+  assert.equal(wrong.code, 1);
+  assert.match(wrong.stderr, /^punctual: The id is not one of ours/);
+  const field = await ask(['jobs', 'create', '--type', 'echo', '--queue', 'no spaces']);
+  assert.equal(field.code, 1);
+  assert.match(field.stderr, /\n {2}queue: /);
+  const problem = await ask(['jobs', 'show', randomUUID(), '--json']);
+  assert.equal((JSON.parse(problem.stderr) as { code: string }).code, 'job_not_found');
+});
+
+test('wrong usage exits with 2 and a suggestion', async () => {
+  const cases: [string[], RegExp][] = [
+    [['jbos'], /unknown command 'jbos'\n\(Did you mean jobs\?\)/],
+    [['jobs', 'craete'], /Did you mean create\?/],
+    [['jobs', 'list', '--statsu', 'x'], /Did you mean --status\?/],
+    [['jobs', 'list', '--status', 'asleep'], /It must be one of pending, SCHEDULED/],
+    [['jobs', 'show'], /missing required argument 'id'/],
+    [['jobs', 'create'], /say what to run/],
+    [['jobs', 'create', 'ls'], /comes after --/],
+    [['jobs', 'create', '--type', 'x', '--payload', 'hello'], /is not JSON/],
+    [['jobs', 'create', '--type', 'x', '--timeout', '5'], /is not a duration/],
+    [['jobs', 'update', randomUUID()], /say what to change/],
+    [['jobs', 'create', '--file', '-', '--type', 'x'], /cannot be combined with --type/],
+  ];
+  for (const [words, sentence] of cases) {
+    const { code, stderr } = await ask(words);
+    assert.equal(code, 2, words.join(' '));
+    assert.match(stderr, sentence);
+  }
+});
+
+test('a server that is not there is told in one sentence', async () => {
+  const { code, stderr } = await punctual(['jobs', 'list'], { env: { PUNCTUAL_URL: 'http://127.0.0.1:1' } });
+  assert.equal(code, 1);
+  assert.equal(
+    stderr,
+    'punctual: no Punctual server answers at http://127.0.0.1:1 (connection refused); start one with `punctual start` or set PUNCTUAL_URL.\n',
+  );
+  assert.match(
+    (await ask(['jobs', 'list', '--url', 'nonsense'])).stderr,
+    /"nonsense" is not the URL of a Punctual server/,
+  );
+});
+
+test('--url wins over PUNCTUAL_URL, before and after the command', async () => {
+  const env = { PUNCTUAL_URL: 'http://127.0.0.1:1' };
+  assert.equal((await punctual(['workers', 'list', '--url', house.url], { env })).code, 0);
+  assert.equal((await punctual(['--url', house.url, 'workers', 'list'], { env })).code, 0);
+});
+
+test('a mistyped setting is an error of every command, with a suggestion', async () => {
+  const { code, stderr } = await punctual(['jobs', 'list'], { env: { PUNCTUAL_URI: house.url } });
+  assert.equal(code, 1);
+  assert.match(stderr, /^punctual: PUNCTUAL_URI is not a configuration key; did you mean PUNCTUAL_URL\?/);
+});
+
+test('config prints every setting and hides the password', async () => {
+  const env = { DATABASE_URL: 'postgres://me:secret@db/x' };
+  const { stdout } = await punctual(['config'], { env });
+  assert.match(stdout, /DATABASE_URL = postgres:\/\/me:\*\*\*@db\/x {2}\(set\)/);
+  const json = await punctual(['config', '--json'], { env });
+  assert.ok(!`${stdout}${json.stdout}`.includes('secret'));
+  assert.ok((JSON.parse(json.stdout) as { env: string }[]).some((setting) => setting.env === 'PUNCTUAL_PORT'));
+});
+
+test('help says how each command is used, and the version is printed', async () => {
+  assert.match((await punctual(['--version'])).stdout, /^\d+\.\d+\.\d+\n$/);
+  for (const words of [['help'], [], ['--help']])
+    assert.match((await punctual(words)).stdout, /Run Punctual:[\s\S]*Use it:[\s\S]*Look after it:/);
+  for (const words of [
+    ['help', 'jobs', 'create'],
+    ['jobs', 'create', '--help'],
+    ['jobs', 'help', 'create'],
+  ]) {
+    const { code, stdout } = await punctual(words);
+    assert.equal(code, 0);
+    assert.match(stdout, /Usage: punctual jobs create[\s\S]*--priority[\s\S]*Examples:/);
+  }
+});
+
+test('doctor finds a server that answers, and says what is missing without a database', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'punctual-doctor-'));
+  try {
+    const env = { PUNCTUAL_URL: house.url, PUNCTUAL_DATA_DIR: folder };
+    const { code, stdout } = await punctual(['doctor'], { env });
+    assert.equal(code, 1);
+    assert.match(stdout, /✓ node: version/);
+    assert.match(stdout, /✓ disk: .* free/);
+    assert.match(stdout, /✓ server: .* is ready/);
+    assert.match(stdout, /✗ database: DATABASE_URL is not set/);
+    const { ok } = JSON.parse((await punctual(['doctor', '--json'], { env })).stdout) as { ok: boolean };
+    assert.equal(ok, false);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('server and migrate without a database say how to give them one', async () => {
+  for (const words of [['server'], ['migrate']]) {
+    const { code, stderr } = await punctual(words);
+    assert.equal(code, 1);
+    assert.match(stderr, /needs a PostgreSQL: set DATABASE_URL/);
+  }
+});
