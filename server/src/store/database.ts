@@ -46,6 +46,8 @@ export function openDatabase(options: DatabaseOptions): Database {
   const pool = new pg.Pool({ ...connectionOptions(options.url, options.queryTimeoutMs), max: options.poolSize, idleTimeoutMillis: 60_000 });
   // An idle connection that breaks is removed by the pool; without a listener it would end the process.
   pool.on('error', (error) => options.onUnavailable?.(error));
+  // One in use that breaks fails its query, and says so here too.
+  pool.on('connect', (client) => void client.on('error', () => {}));
 
   const explain = (error: unknown): unknown => {
     if (!isUnavailable(error)) return error;

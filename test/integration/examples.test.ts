@@ -1,0 +1,71 @@
+// The examples are run as a reader would run them, and do what they say.
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { after, before, test } from 'node:test';
+import { eventually } from '../support/eventually.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+let house: House;
+before(async () => {
+  house = await openHouse({ workers: 1 });
+});
+after(async () => {
+  await house[Symbol.asyncDispose]();
+});
+
+interface Example {
+  child: ChildProcess;
+  output(): string;
+  /** Its output, once it has ended well. */
+  ended: Promise<string>;
+}
+
+function start(name: string): Example {
+  const file = fileURLToPath(new URL(`../../../examples/${name}`, import.meta.url));
+  const child = spawn(process.execPath, [file, house.url], { stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000 });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  const ended = once(child, 'close').then(() => {
+    assert.equal(child.exitCode, 0, output);
+    return output;
+  });
+  return { child, output: () => output, ended };
+}
+
+test('hello submits a job, waits and prints its result', async () => {
+  const output = await start('hello.mjs').ended;
+  assert.match(output, /^submitted job [0-9a-f-]{36}$/m);
+  assert.match(output, /^SUCCESS on \S+: \{"greeting":"hello, world"\}$/m);
+});
+
+test('a worker of one’s own tries again, logs, and stops when a run is cancelled', async () => {
+  const output = await start('worker.mjs').ended;
+  assert.match(output, /^SUCCESS at attempt 2: \{"charged":\{"cents":1250\},"key":"[0-9a-f-]{36}"\}$/m);
+  assert.match(output, /^ {2}log: attempt 1 of 4\n {2}log: attempt 2 of 4$/m);
+  assert.match(output, /^CANCELLED as asked$/m);
+});
+
+test('a worker without the SDK serves jobs and says goodbye', async () => {
+  const example = start('any-language-worker.mjs');
+  const { job_id } = await house.client.jobs.create({ type: 'example-sum', payload: [1, 2, 3.5] });
+  const wrong = await house.client.jobs.create({ type: 'example-sum', payload: 'no numbers', max_retries: 0 });
+  const run = await house.ended(job_id);
+  assert.equal(run.result, 6.5, example.output());
+  assert.equal(run.executor_id, `plain-${example.child.pid}`);
+  assert.equal((await house.ended(wrong.job_id)).status, 'FAILED');
+  // Longer than a lease: it lives by its heartbeats.
+  const { lease_until } = await eventually(() => plain(example, 'ALIVE'));
+  await eventually(async () => assert.ok((await plain(example, 'ALIVE')).lease_until > lease_until));
+  example.child.kill('SIGINT');
+  assert.match(await example.ended, /goodbye\n$/);
+  await plain(example, 'GONE');
+});
+
+async function plain({ child, output }: Example, status: string): Promise<{ lease_until: string }> {
+  const { workers } = await house.client.workers.list();
+  const worker = workers.find(({ worker_id }) => worker_id === `plain-${child.pid}`);
+  assert.equal(worker?.status, status, output());
+  return worker;
+}
