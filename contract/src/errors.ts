@@ -15,6 +15,7 @@ export const errorTable = {
   job_not_found: { status: 404, meaning: 'No job has this id, or retention has removed it.' },
   run_not_found: { status: 404, meaning: 'No run has this id, or retention has removed it.' },
   worker_not_found: { status: 404, meaning: 'No worker has this id.' },
+  dead_letter_not_found: { status: 404, meaning: 'No dead letter has this run id; it was discarded, or the run did not fail for good.' },
   method_not_allowed: { status: 405, meaning: 'The path exists, but not with this method; the Allow header lists those it takes.' },
   job_ended: { status: 409, meaning: 'The job is completed or cancelled and can no longer be changed that way.' },
   job_paused: { status: 409, meaning: 'The job is paused; resume it first.' },

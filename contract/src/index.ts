@@ -1,4 +1,5 @@
 // The words of Punctual, all exported from here.
+import * as deadLetters from './dead_letters.ts';
 import * as errors from './errors.ts';
 import * as jobs from './jobs.ts';
 import type { Route } from './route.ts';
@@ -6,6 +7,7 @@ import * as runs from './runs.ts';
 import * as service from './service.ts';
 import * as workers from './workers.ts';
 
+export * from './dead_letters.ts';
 export * from './errors.ts';
 export * from './jobs.ts';
 export * from './limits.ts';
@@ -20,6 +22,7 @@ export * from './workers.ts';
 export const routes = {
   ...jobs.jobRoutes,
   ...runs.runRoutes,
+  ...deadLetters.deadLetterRoutes,
   ...workers.workerRoutes,
   ...service.serviceRoutes,
 } as const satisfies Record<string, Route>;
@@ -40,6 +43,7 @@ export const components = {
   Run: runs.Run,
   Attempt: runs.Attempt,
   LogLine: runs.LogLine,
+  DeadLetter: deadLetters.DeadLetter,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,
   SyncRequest: workers.SyncRequest,

@@ -84,6 +84,15 @@ const settable = {
   timeout_ms: Type.Optional(
     Type.Integer({ minimum: 1, maximum: limits.max_timeout_ms, default: defaults.timeout_ms, description: 'The longest one attempt may take' }),
   ),
+  run_timeout_ms: Type.Optional(
+    nullable(
+      Type.Integer({
+        minimum: 1,
+        maximum: limits.max_delay_ms,
+        description: 'The longest the whole run may take from its due time, all attempts and pauses between them included; null for no limit',
+      }),
+    ),
+  ),
   schedule_time: Type.Optional(described(Timestamp, { description: 'FUTURE: when. A time already past runs at once' })),
   delay_ms: Type.Optional(
     Type.Integer({ minimum: 0, maximum: limits.max_delay_ms, description: 'FUTURE: how long from now, instead of schedule_time' }),
@@ -132,6 +141,7 @@ export const Job = Type.Object(
     max_retries: Type.Integer(),
     backoff: Backoff,
     timeout_ms: Type.Integer(),
+    run_timeout_ms: nullable(Type.Integer()),
     status: JobStatus,
     version: Type.Integer({ description: 'Grows with each change; the ETag' }),
     created_at: Timestamp,

@@ -2,14 +2,14 @@
 import { type Static, Type } from 'typebox';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
-import { closed, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp } from './shapes.ts';
+import { closed, described, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp } from './shapes.ts';
 
 export const RunStatus = Type.Enum(['BLOCKED', 'QUEUED', 'RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED', 'DROPPED'], {
   description: 'QUEUED → RUNNING → SUCCESS, FAILED, CANCELLED or DROPPED; back to QUEUED before a further attempt',
 });
 export type RunStatus = Static<typeof RunStatus>;
 
-export const RunCause = Type.Enum(['submit', 'schedule', 'run_now'], { description: 'Why the run exists' });
+export const RunCause = Type.Enum(['submit', 'schedule', 'run_now', 'redrive'], { description: 'Why the run exists' });
 export type RunCause = Static<typeof RunCause>;
 
 export const Run = Type.Object(
@@ -23,7 +23,7 @@ export const Run = Type.Object(
     user_id: nullable(Type.String()),
     cause: RunCause,
     status: RunStatus,
-    reason: nullable(Type.String({ description: 'More about the status: due_later, retry, paused, cancelling, timed_out, lost, …' })),
+    reason: nullable(Type.String({ description: 'More about the status: due_later, retry, paused, cancelling, timed_out, run_timed_out, lost, …' })),
     due_at: nullable(Timestamp),
     attempt_number: Type.Integer({ description: 'The attempt it is in, or will be in next; the last one once ended' }),
     max_attempts: Type.Integer(),
@@ -79,6 +79,13 @@ export const StoredLogLine = Type.Object({ ...LogLine.properties, attempt_number
 export const LogPage = Type.Object({ lines: Type.Array(StoredLogLine), next_cursor: NextCursor });
 export type LogPage = Static<typeof LogPage>;
 
+export const RunAccepted = Type.Object({
+  run_id: Id,
+  status: RunStatus,
+  retried_run_id: Type.Optional(described(Id, { description: 'The run that does it again' })),
+});
+export type RunAccepted = Static<typeof RunAccepted>;
+
 const RunParams = closed({ run_id: Id });
 
 export const runRoutes = {
@@ -114,6 +121,30 @@ export const runRoutes = {
     success: 200,
     response: Run,
     errors: ['invalid_id', 'run_not_found'],
+  }),
+  cancelRun: route({
+    method: 'POST',
+    path: '/runs/{run_id}/cancel',
+    operation: 'cancelRun',
+    tag: 'runs',
+    summary: 'Cancel one run, also while it runs',
+    description: 'CANCELLED: it had not started. RUNNING: its worker has been told; the run ends with what the worker reports.',
+    params: RunParams,
+    success: 202,
+    response: RunAccepted,
+    errors: ['invalid_id', 'run_not_found', 'run_ended'],
+  }),
+  retryRun: route({
+    method: 'POST',
+    path: '/runs/{run_id}/retry',
+    operation: 'retryRun',
+    tag: 'runs',
+    summary: 'Try again now',
+    description: 'A run that waits for its next attempt becomes due now. A run that failed for good is redriven from its dead letter.',
+    params: RunParams,
+    success: 202,
+    response: RunAccepted,
+    errors: ['invalid_id', 'run_not_found', 'run_ended', 'job_running', 'job_paused', 'job_ended'],
   }),
   listRunAttempts: route({
     method: 'GET',

@@ -11,7 +11,7 @@ import { Executor } from './jobs.ts';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { LogLine } from './runs.ts';
-import { closed, Id, Json, Label, nullable, Timestamp } from './shapes.ts';
+import { closed, described, Id, Json, Label, nullable, Timestamp } from './shapes.ts';
 
 const Leased = { run_id: Id, lease_id: Id };
 
@@ -77,6 +77,8 @@ export const Grant = Type.Object(
     max_attempts: Type.Integer(),
     timeout_ms: Type.Integer(),
     due_at: Timestamp,
+    scheduled_for: described(Timestamp, { description: 'The time it was made for; due_at moves with retries, this does not' }),
+    fence: Type.Integer({ description: 'Grows with every lease of this run and is never used twice: a target that remembers the highest can refuse a worker that was overtaken' }),
   },
   { description: 'A run leased to the worker' },
 );

@@ -150,7 +150,7 @@ describe('every route with an id', () => {
   for (const route of withId) {
     const body = route.method === 'PUT' ? { priority: 1 } : undefined;
     const path = (id: string): string => route.path.replace(/\{\w+\}/, id);
-    const missing = route.path.includes('job_id') ? 'job_not_found' : 'run_not_found';
+    const missing = route.path.startsWith('/dead-letters') ? 'dead_letter_not_found' : route.path.includes('job_id') ? 'job_not_found' : 'run_not_found';
     const [absent, other] = route.path.includes('job_id') ? [noJob, noRun] : [noRun, noJob];
 
     test(`${route.method} ${route.path} refuses what is no id`, async () => {

@@ -53,7 +53,11 @@ ${table(['variable', 'values', 'default', 'meaning'], rows)}
 }
 
 export function errorsDoc(errors: Record<string, { status: number; meaning: string }> = errorTable): string {
-  const rows = Object.entries(errors).map(([code, { status, meaning }]) => [`<a id="${code}"></a>\`${code}\``, String(status), meaning]);
+  const rows = Object.entries(errors).map(([code, { status, meaning }]) => [
+    `<a id="${code}"></a>\`${code}\``,
+    String(status),
+    meaning,
+  ]);
   return `${notice('contract/src/errors.ts')}
 # Errors
 

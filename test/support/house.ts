@@ -24,7 +24,7 @@ export interface HouseOptions {
 }
 
 /** Short times, so that tests of leases take no minutes; the rule 3 × heartbeat ≤ lease − margin holds. */
-export const quickTimes = { heartbeat_ms: 200, lease_ms: 1_200, lease_margin_ms: 400, reap_interval_ms: 100, poll_interval_ms: 200 } as const;
+export const quickTimes = { heartbeat_ms: 300, lease_ms: 2_000, lease_margin_ms: 600, reap_interval_ms: 100, poll_interval_ms: 200 } as const;
 
 export class House implements AsyncDisposable {
   readonly databaseUrl: string;

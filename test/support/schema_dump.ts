@@ -63,7 +63,13 @@ async function tables(client: pg.ClientBase): Promise<string[]> {
 }
 
 async function columns(client: pg.ClientBase, { oid }: Table): Promise<string[]> {
-  const { rows } = await client.query<{ name: string; type: string; not_null: boolean; value: string | null; identity: string }>(
+  const { rows } = await client.query<{
+    name: string;
+    type: string;
+    not_null: boolean;
+    value: string | null;
+    identity: string;
+  }>(
     `select a.attname as name, format_type(a.atttypid, a.atttypmod) as type, a.attnotnull as not_null,
             pg_get_expr(d.adbin, d.adrelid) as value, a.attidentity as identity
      from pg_attribute a

@@ -27,9 +27,7 @@ export function read(file: string): string {
 
 /** The text without its comments, line numbers kept. */
 export function codeOf(text: string): string {
-  return text
-    .replace(/\/\*[\s\S]*?\*\//g, (comment) => comment.replace(/[^\n]/g, ''))
-    .replace(/(^|\s)\/\/.*$/gm, '$1');
+  return text.replace(/\/\*[\s\S]*?\*\//g, (comment) => comment.replace(/[^\n]/g, '')).replace(/(^|\s)\/\/.*$/gm, '$1');
 }
 
 export interface Import {
@@ -43,12 +41,17 @@ export function importsOf(text: string): Import[] {
   const code = codeOf(text);
   const found: Import[] = [];
   const add = (match: RegExpExecArray, from: string | undefined, names = ''): void => {
-    const specifiers = /\{([^}]*)\}/.exec(names)?.[1]?.split(',').filter((name) => name.trim() !== '') ?? [];
+    const specifiers =
+      /\{([^}]*)\}/
+        .exec(names)?.[1]
+        ?.split(',')
+        .filter((name) => name.trim() !== '') ?? [];
     const eachIsType = specifiers.length > 0 && specifiers.every((name) => name.trim().startsWith('type '));
     const typeOnly = /^\s*type\b/.test(names) || (eachIsType && /^\s*\{/.test(names));
     found.push({ from: from ?? '', line: lineAt(code, match.index), typeOnly });
   };
-  for (const match of code.matchAll(/^(?:import|export)\s([^'"`;]*?)\sfrom\s+'([^']+)'/gm)) add(match, match[2], match[1]);
+  for (const match of code.matchAll(/^(?:import|export)\s([^'"`;]*?)\sfrom\s+'([^']+)'/gm))
+    add(match, match[2], match[1]);
   for (const match of code.matchAll(/^import\s+'([^']+)'/gm)) add(match, match[1]);
   for (const match of code.matchAll(/\bimport\('([^']+)'\)/g)) add(match, match[1]);
   return found;

@@ -1,19 +1,25 @@
 // Runs at the door.
-import { defaults, PunctualError, type RunQuery, type RunPage, runRoutes } from '@punctual/contract';
+import { defaults, PunctualError, type Run, type RunPage, type RunQuery, runRoutes } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { kindOf, segmentOf } from '../base/ids.ts';
+import { redriveOne } from '../store/dead_letters.ts';
+import { cancelRun, hurryRun } from '../store/run_moves.ts';
 import { listAttempts, listLogs } from '../store/run_records.ts';
 import { getRun, listJobRuns, listRuns } from '../store/runs.ts';
 import { idShape, makeCursor, numberShape, readCursor } from './cursor.ts';
 import { register } from './register.ts';
 import type { ApiParts } from './server.ts';
 
-export function registerRuns(app: FastifyInstance, { db, segments, allSegments }: ApiParts): void {
+export function isRunId(id: string, segments: number): boolean {
+  const kind = kindOf(id);
+  return (kind === 'first_run' || kind === 'run') && segmentOf(id) < segments;
+}
+
+export function registerRuns(app: FastifyInstance, { db, segments, allSegments, sync, announcer, tell }: ApiParts): void {
   const requireRun = async (runId: string) => {
-    const kind = kindOf(runId);
-    const run = (kind === 'first_run' || kind === 'run') && segmentOf(runId) < segments ? await getRun(db, runId) : null;
+    const run = isRunId(runId, segments) ? await getRun(db, runId) : null;
     if (run !== null) return run;
-    throw new PunctualError('run_not_found', { detail: `No run has the id ${runId}.${kind === 'job' ? ' It is the id of a job.' : ''}` });
+    throw new PunctualError('run_not_found', { detail: `No run has the id ${runId}.${kindOf(runId) === 'job' ? ' It is the id of a job.' : ''}` });
   };
 
   const list = async ({ limit = defaults.page, cursor, job_id, ...filter }: RunQuery): Promise<RunPage> => {
@@ -51,6 +57,31 @@ export function registerRuns(app: FastifyInstance, { db, segments, allSegments }
   register(app, runRoutes.listRuns, ({ query }) => list(query));
   register(app, runRoutes.listExecutions, ({ query }) => list(query));
   register(app, runRoutes.getRun, ({ params }) => requireRun(params.run_id));
+  register(app, runRoutes.cancelRun, async ({ params: { run_id } }) => {
+    await requireRun(run_id);
+    const answer = await cancelRun(db, run_id);
+    if (answer === 'cancelled') return { run_id, status: 'CANCELLED' as const };
+    if (answer === 'ended') throw ended(await requireRun(run_id));
+    sync.cancel(answer.session_id, answer);
+    announcer.say({ cancels: [answer] });
+    return { run_id, status: 'RUNNING' as const };
+  });
+
+  register(app, runRoutes.retryRun, async ({ params: { run_id } }) => {
+    const run = await requireRun(run_id);
+    if (run.status === 'FAILED') {
+      const retried_run_id = await redriveOne(db, run_id);
+      tell({ segments: [segmentOf(run_id)] });
+      return { run_id, status: run.status, retried_run_id };
+    }
+    const answer = await hurryRun(db, run_id);
+    if (answer === 'running') throw new PunctualError('job_running');
+    if (answer === 'paused') throw new PunctualError('job_paused');
+    if (answer === 'ended') throw ended(await requireRun(run_id));
+    tell({ segments: [segmentOf(run_id)] });
+    return { run_id, status: 'QUEUED' as const };
+  });
+
   register(app, runRoutes.listRunAttempts, async ({ params: { run_id } }) => {
     await requireRun(run_id);
     return { attempts: await listAttempts(db, run_id) };
@@ -60,6 +91,10 @@ export function registerRuns(app: FastifyInstance, { db, segments, allSegments }
     const { lines, after } = await listLogs(db, run_id, { after: readCursor(cursor, { run_id }, numberShape), limit });
     return { lines, next_cursor: after === null ? null : makeCursor(after, { run_id }) };
   });
+}
+
+function ended(run: Run): PunctualError {
+  return new PunctualError('run_ended', { detail: `The run had ended as ${run.status} at ${run.end_time}.` });
 }
 
 /** Ids begin with the time they were made at. */

@@ -13,6 +13,7 @@ import type { Sync } from '../dispatch/sync.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
 import { registerDashboard } from './dashboard.ts';
+import { registerDeadLetters } from './dead_letters.ts';
 import { answerErrors } from './errors.ts';
 import { registerJobs } from './jobs.ts';
 import { registerRuns } from './runs.ts';
@@ -60,6 +61,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   answerErrors(app, parts.log);
   registerJobs(app, parts);
   registerRuns(app, parts);
+  registerDeadLetters(app, parts);
   registerWorkers(app, parts);
   registerService(app, parts);
   registerDashboard(app);

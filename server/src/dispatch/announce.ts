@@ -5,7 +5,7 @@ import pg from 'pg';
 import { type Loop, startLoop } from '../base/loop.ts';
 import type { Logger } from '../base/log.ts';
 import { connectionOptions, type Database } from '../store/database.ts';
-import type { CancelOrder } from '../store/job_moves.ts';
+import type { CancelOrder } from '../store/run_moves.ts';
 import { listenTo, notify } from '../store/notify.ts';
 
 export interface Announcement {

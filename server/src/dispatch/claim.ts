@@ -160,7 +160,7 @@ function release(slots: readonly Session[]): void {
 
 /** The payload and the executor are JSON already and are carried through as they came. */
 function grantJson(run: ClaimedRun, leaseId: string): string {
-  const { run_id, job_id, name, type, queue, priority, user_id, attempt, max_retries, timeout_ms, due_at } = run;
+  const { run_id, job_id, name, type, queue, priority, user_id, attempt, max_retries, timeout_ms, scheduled_for, due_at } = run;
   const head = JSON.stringify({
     run_id,
     lease_id: leaseId,
@@ -174,6 +174,8 @@ function grantJson(run: ClaimedRun, leaseId: string): string {
     max_attempts: max_retries + 1,
     timeout_ms,
     due_at,
+    scheduled_for,
+    fence: Number(run.fence),
   });
   const executor = run.executor === null ? '' : `,"executor":${run.executor}`;
   return `${head.slice(0, -1)}${executor},"payload":${run.payload ?? 'null'}}`;

@@ -4,10 +4,10 @@ import { limits, type Outcome } from '@punctual/contract';
 import { randomBetween } from '../base/clock.ts';
 import { segmentOf } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
-import { nextAttemptDelayMs } from '../rules/backoff.ts';
+import { afterFailure } from '../rules/backoff.ts';
 import { parseBackoff } from '../rules/job.ts';
 import type { Queryable } from '../store/database.ts';
-import { findSettled, type Lease, readFailing, type Settlement, settleRuns } from '../store/settle.ts';
+import { type FailingRun, findSettled, type Lease, readFailing, type Settlement, settleRuns } from '../store/settle.ts';
 
 export interface Settled {
   /** Outcomes that were not applied: the lease has moved on. */
@@ -61,33 +61,30 @@ async function decide(db: Queryable, segment: number, outcomes: readonly Outcome
       return { ...plain, run_id, lease_id, move: 'end', status: 'CANCELLED', reason: 'cancelled', attempt_outcome: 'cancelled', error: cleanText(outcome.error_message) };
     }
     if (outcome.status === 'SUCCESS') return { ...plain, run_id, lease_id, move: 'end', status: 'SUCCESS', ...keepResult(outcome.result) };
-    const run = facts.get(leaseText(outcome));
-    const delay =
-      run === undefined
-        ? null // no longer leased: the statement will match nothing
-        : nextAttemptDelayMs(
-            {
-              attempt: run.attempt,
-              max_retries: run.max_retries,
-              backoff: parseBackoff(run.backoff),
-              retryable: outcome.retryable !== false,
-              retry_after_ms: outcome.retry_after_ms ?? null,
-            },
-            randomBetween(0, 1),
-          );
-    const attempt_outcome = outcome.timed_out === true ? 'timed_out' : 'failed';
-    return {
-      ...plain,
-      run_id,
-      lease_id,
-      move: delay === null ? 'end' : 'retry',
-      status: 'FAILED',
-      reason: attempt_outcome,
-      attempt_outcome,
-      error: cleanText(outcome.error_message) ?? 'The handler failed without a message.',
-      retry_delay_ms: delay,
-    };
+    return settleFailure(outcome, facts.get(leaseText(outcome)));
   });
+}
+
+function settleFailure(outcome: Outcome, run: FailingRun | undefined): Settlement {
+  const { run_id, lease_id } = outcome;
+  const attempt_outcome = outcome.timed_out === true ? 'timed_out' : 'failed';
+  const error = cleanText(outcome.error_message) ?? 'The handler failed without a message.';
+  const failure = { ...plain, run_id, lease_id, status: 'FAILED' as const, attempt_outcome, error } as const;
+  // No longer leased: the statement will match nothing, whatever it says.
+  if (run === undefined) return { ...failure, move: 'end', reason: attempt_outcome };
+  const next = afterFailure(
+    {
+      attempt: run.attempt,
+      max_retries: run.max_retries,
+      backoff: parseBackoff(run.backoff),
+      retryable: outcome.retryable !== false,
+      retry_after_ms: outcome.retry_after_ms ?? null,
+      left_ms: run.left_ms === null ? null : Number(run.left_ms),
+    },
+    randomBetween(0, 1),
+  );
+  if (next.again) return { ...failure, move: 'retry', reason: attempt_outcome, retry_delay_ms: next.delay_ms };
+  return { ...failure, move: 'end', reason: next.reason === 'run_timed_out' ? 'run_timed_out' : attempt_outcome };
 }
 
 const plain = { reason: null, attempt_outcome: null, error: null, result: null, retry_delay_ms: null };

@@ -17,6 +17,7 @@ export interface PreparedJob {
   delay_ms: number | null;
   max_retries: number;
   timeout_ms: number;
+  run_timeout_ms: number | null;
   backoff: string | null;
 }
 
@@ -53,6 +54,7 @@ export function prepareJob(input: CreateJob, nowMs: number): PreparedJob | Refus
     delay_ms: input.delay_ms ?? null,
     max_retries: input.max_retries ?? defaults.max_retries,
     timeout_ms: input.timeout_ms ?? defaults.timeout_ms,
+    run_timeout_ms: input.run_timeout_ms ?? null,
     backoff: input.backoff === undefined ? null : JSON.stringify(input.backoff),
   };
 }

@@ -2,7 +2,7 @@
 //
 //   ready ──delete … skip locked──▶ running        (the normal case)
 //                               ├─▶ waiting         (its job was paused while the run was on its way to ready)
-//                               └─▶ ended_runs      (its job was cancelled likewise)
+//                               └─▶ ended_runs      (its job was cancelled likewise, or the run's whole time is over)
 //
 // Two claimers never get the same run: a row locked by one is skipped by the other, and the delete is the claim. The
 // statement commits before any worker hears of the runs, so a run that a worker holds is always in `running`. If the
@@ -19,6 +19,9 @@ export interface ClaimedRun {
   job_id: string;
   session_id: string;
   attempt: number;
+  /** Grows with each lease of the run: the number under which it last became ready. */
+  fence: string;
+  scheduled_for: Date;
   due_at: Date;
   name: string;
   type: string;
@@ -43,6 +46,8 @@ export interface ClaimOrder {
   lease_id: string;
 }
 
+const tooLate = 'The time the whole run may take was over before it could start.';
+
 export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<ClaimedRun[]> {
   return db.query<ClaimedRun>(sql`
     with taken as (
@@ -61,11 +66,16 @@ export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<Claim
           ) next
           limit ${order.slots.length}::integer
         ))
-      returning segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at
+      returning segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at
     ),
     numbered as (
       select t.*, j.user_id, j.name, j.type, j.queue, j.priority, j.payload, j.executor, j.max_retries, j.timeout_ms,
-             j.paused_at, j.cancelled_at, (${order.slots}::uuid[])[row_number() over ()] as session_id
+             (${order.slots}::uuid[])[row_number() over ()] as session_id,
+             extract(epoch from t.scheduled_for - now()) * 1000 + j.run_timeout_ms as left_ms,
+             case when j.cancelled_at is not null then 'cancelled'
+                  when j.paused_at is not null then 'paused'
+                  when t.scheduled_for + j.run_timeout_ms * interval '1 millisecond' <= now() then 'too_late'
+                  else 'granted' end as verdict
       from taken t
       join punctual.jobs j on j.segment = t.segment and j.job_id = t.job_id
     ),
@@ -75,22 +85,31 @@ export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<Claim
              n.scheduled_for, n.due_at
       from numbered n
       join unnest(${[...order.workers.keys()]}::uuid[], ${[...order.workers.values()]}::text[]) w (session_id, worker_id) using (session_id)
-      where n.paused_at is null and n.cancelled_at is null
+      where n.verdict = 'granted'
     ),
     held as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
       select segment, run_id, job_id, lane_id, attempts, cause, 'paused', scheduled_for, due_at, 'infinity'
       from numbered
-      where paused_at is not null and cancelled_at is null
+      where verdict = 'paused'
     ),
-    cancelled as (
-      insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, scheduled_for, due_at)
-      select segment, run_id, job_id, lane_id, attempts, cause, 'CANCELLED', 'job_cancelled', scheduled_for, due_at
+    ended as (
+      insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, scheduled_for, due_at, error)
+      select segment, run_id, job_id, lane_id, attempts, cause,
+             (case when verdict = 'cancelled' then 'CANCELLED' else 'FAILED' end)::punctual.run_outcome,
+             case when verdict = 'cancelled' then 'job_cancelled' else 'run_timed_out' end, scheduled_for, due_at,
+             case when verdict = 'too_late' then ${tooLate} end
       from numbered
-      where cancelled_at is not null
+      where verdict in ('cancelled', 'too_late')
+    ),
+    dead as (
+      insert into punctual.dead_letters (segment, run_id, job_id, lane_id, reason, error, attempts)
+      select segment, run_id, job_id, lane_id, 'run_timed_out', ${tooLate}, attempts
+      from numbered
+      where verdict = 'too_late'
     )
-    select run_id, job_id, session_id, attempts + 1 as attempt, due_at, name, type, queue, priority, user_id, payload, executor,
-           max_retries, timeout_ms
+    select run_id, job_id, session_id, attempts + 1 as attempt, seq as fence, scheduled_for, due_at, name, type, queue, priority, user_id,
+           payload, executor, max_retries, least(timeout_ms, ceil(left_ms))::integer as timeout_ms
     from numbered
-    where paused_at is null and cancelled_at is null`);
+    where verdict = 'granted'`);
 }

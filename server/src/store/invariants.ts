@@ -57,6 +57,16 @@ export const invariants: Record<string, Fragment> = {
     select run_id::text as what from punctual.ended_runs where status = 'FAILED' and error is null and reason is null`,
   'a run does not end before it starts': part`
     select run_id::text as what from punctual.ended_runs where ended_at < started_at`,
+  'a dead letter is of a run that failed': part`
+    select d.run_id::text as what
+    from punctual.dead_letters d
+    left join punctual.ended_runs e using (segment, run_id)
+    where e.status is distinct from 'FAILED'`,
+  'a redriven dead letter has its run': part`
+    select d.run_id::text as what
+    from punctual.dead_letters d
+    left join ${anyRun} on r.segment = d.segment and r.run_id = d.redriven_run_id
+    where d.redriven_run_id is not null and r.run_id is null`,
   'what a lane is stands in one row': part`
     select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority having count(*) > 1`,
 };

@@ -9,15 +9,8 @@ import { newId, segmentOf } from '../base/ids.ts';
 import type { PreparedUpdate } from '../rules/job.ts';
 import type { Database, Queryable } from './database.ts';
 import type { Lanes } from './lanes.ts';
-import { endTakenRun, liveRunIds, makeRun, putBack, type TakenRun, takeRun, takePausedRun } from './run_moves.ts';
+import { type CancelOrder, endTakenRun, liveRunIds, makeRun, orderCancel, putBack, takePausedRun, takeRun } from './run_moves.ts';
 import { part, sql } from './sql.ts';
-
-/** A running run whose worker must be told to stop. */
-export interface CancelOrder {
-  run_id: string;
-  lease_id: string;
-  session_id: string;
-}
 
 interface LockedJob {
   job_id: string;
@@ -52,6 +45,7 @@ export async function updateJob(
           payload = case when ${changes.payload !== undefined}::boolean then ${changes.payload ?? null} else j.payload end,
           max_retries = coalesce(${changes.max_retries ?? null}::smallint, j.max_retries),
           timeout_ms = coalesce(${changes.timeout_ms ?? null}::integer, j.timeout_ms),
+          run_timeout_ms = case when ${changes.run_timeout_ms !== undefined}::boolean then ${changes.run_timeout_ms ?? null}::bigint else j.run_timeout_ms end,
           backoff = coalesce(${changes.backoff ?? null}, j.backoff),
           schedule_type = case when ${update.schedule !== null}::boolean then 'FUTURE' else j.schedule_type end,
           schedule_time = coalesce(${update.schedule?.schedule_time ?? null}::timestamptz,
@@ -166,13 +160,3 @@ async function touchJob(tx: Queryable, job: LockedJob, change: ReturnType<typeof
     set ${change}, version = version + 1, updated_at = now()
     where segment = ${job.segment}::smallint and job_id = ${job.job_id}`);
 }
-
-async function orderCancel(tx: Queryable, runId: string): Promise<CancelOrder[]> {
-  return tx.query<CancelOrder>(sql`
-    update punctual.running
-    set cancel_at = coalesce(cancel_at, now())
-    where segment = ${segmentOf(runId)}::smallint and run_id = ${runId}
-    returning run_id, lease_id, session_id`);
-}
-
-export type { TakenRun };

@@ -46,17 +46,17 @@ export async function createJobs(db: Queryable, jobs: readonly NewJob[], submiss
         ${column(jobs, 'schedule_type')}::punctual.schedule_type[], ${column(jobs, 'schedule_time')}::timestamptz[],
         ${column(jobs, 'delay_ms')}::bigint[], ${column(jobs, 'payload')}::text[], ${column(jobs, 'executor')}::text[],
         ${jobs.map((job) => arrayText(job.tags))}::text[], ${column(jobs, 'max_retries')}::smallint[],
-        ${column(jobs, 'timeout_ms')}::integer[], ${column(jobs, 'backoff')}::text[], ${column(jobs, 'submission')}::uuid[])
+        ${column(jobs, 'timeout_ms')}::integer[], ${column(jobs, 'run_timeout_ms')}::bigint[], ${column(jobs, 'backoff')}::text[], ${column(jobs, 'submission')}::uuid[])
         as i (segment, job_id, run_id, lane_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
-              delay_ms, payload, executor, tags, max_retries, timeout_ms, backoff, submission)
+              delay_ms, payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff, submission)
       ${keyed ? part`where i.submission is null or i.submission in (select w.job_ids[1] from won w)` : part``}
     ),
     created as (
       insert into punctual.jobs (segment, job_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
-                                 payload, executor, tags, max_retries, timeout_ms, backoff)
+                                 payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff)
       select segment, job_id, user_id, name, type, queue, priority, schedule_type,
              case when schedule_type = 'FUTURE' then due_at end,
-             payload, executor, tags::text[], max_retries, timeout_ms, backoff
+             payload, executor, tags::text[], max_retries, timeout_ms, run_timeout_ms, backoff
       from input
     ),
     due as (
@@ -119,6 +119,7 @@ export interface JobRow {
   tags: string[] | null;
   max_retries: number;
   timeout_ms: number;
+  run_timeout_ms: string | null;
   backoff: string | null;
   version: number;
   created_at: Date;
@@ -140,7 +141,7 @@ export const jobIsLive = part`(
 
 export const jobColumns = part`
   j.job_id, j.user_id, j.name, j.type, j.queue, j.priority, j.schedule_type::text as schedule_type, j.schedule_time, j.payload,
-  j.executor, j.tags, j.max_retries, j.timeout_ms, j.backoff, j.version, j.created_at, j.updated_at,
+  j.executor, j.tags, j.max_retries, j.timeout_ms, j.run_timeout_ms, j.backoff, j.version, j.created_at, j.updated_at,
   case
     when j.cancelled_at is not null then 'CANCELLED'
     when not ${jobIsLive} then 'COMPLETED'
@@ -173,6 +174,7 @@ export function toJob(row: JobRow): Job {
     max_retries: row.max_retries,
     backoff: { ...defaults.backoff, ...parseBackoff(row.backoff) },
     timeout_ms: row.timeout_ms,
+    run_timeout_ms: row.run_timeout_ms === null ? null : Number(row.run_timeout_ms),
     status: row.status,
     version: row.version,
     created_at: row.created_at.toISOString(),

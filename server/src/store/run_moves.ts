@@ -2,7 +2,7 @@
 // settle, due, reap) have statements of their own.
 import { PunctualError, type RunCause } from '@punctual/contract';
 import { firstRunId, segmentOf } from '../base/ids.ts';
-import type { Queryable } from './database.ts';
+import type { Database, Queryable } from './database.ts';
 import { sql } from './sql.ts';
 
 /** A run between two tables, held by the transaction that took it. */
@@ -116,4 +116,50 @@ export async function makeRun(
     insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
     values (${run.segment}::smallint, ${run.run_id}::uuid, ${run.job_id}::uuid, ${run.lane_id}::integer, 0,
             ${run.cause}::punctual.run_cause, now(), now())`);
+}
+
+/** A running run whose worker must be told to stop. */
+export interface CancelOrder {
+  run_id: string;
+  lease_id: string;
+  session_id: string;
+}
+
+/** Marks a running run: its worker is told, and however the attempt ends, no other follows. */
+export async function orderCancel(tx: Queryable, runId: string): Promise<CancelOrder[]> {
+  return tx.query<CancelOrder>(sql`
+    update punctual.running
+    set cancel_at = coalesce(cancel_at, now())
+    where segment = ${segmentOf(runId)}::smallint and run_id = ${runId}
+    returning run_id, lease_id, session_id`);
+}
+
+/** Cancels one run, if it is still to be cancelled: the row lock decides between us and the settle. */
+export async function cancelRun(db: Database, runId: string): Promise<'cancelled' | 'ended' | CancelOrder> {
+  return db.transaction(async (tx) => {
+    const run = await takeRun(tx, runId);
+    if (run === 'ended') return 'ended';
+    if (run !== 'running') {
+      await endTakenRun(tx, run, { status: 'CANCELLED', reason: 'cancelled' });
+      return 'cancelled';
+    }
+    const [order] = await orderCancel(tx, runId);
+    return order ?? 'ended';
+  });
+}
+
+/** Makes a run that waits for its next attempt due now. */
+export async function hurryRun(db: Database, runId: string): Promise<'due' | 'running' | 'ended' | 'paused'> {
+  return db.transaction(async (tx) => {
+    const run = await takeRun(tx, runId);
+    if (typeof run === 'string') return run;
+    const jobs = await tx.query<{ paused: boolean }>(sql`
+      select paused_at is not null as paused
+      from punctual.jobs
+      where segment = ${run.segment}::smallint and job_id = ${run.job_id}
+      for share`);
+    const paused = jobs[0]?.paused === true;
+    await putBack(tx, run, { paused, ...(paused ? {} : { delay_ms: 0 }) });
+    return paused ? 'paused' : 'due';
+  });
 }

@@ -5,7 +5,7 @@ create schema punctual;
 
 create type punctual.attempt_outcome as enum ('failed', 'timed_out', 'lost', 'cancelled');
 
-create type punctual.run_cause as enum ('submit', 'schedule', 'run_now');
+create type punctual.run_cause as enum ('submit', 'schedule', 'run_now', 'redrive');
 
 create type punctual.run_outcome as enum ('SUCCESS', 'FAILED', 'CANCELLED', 'DROPPED');
 
@@ -29,6 +29,22 @@ create table punctual.attempts (
   error text,
   constraint attempts_pkey primary key (segment, run_id, lease_id, ended_at)
 ) partition by range (ended_at);
+
+create table punctual.dead_letters (
+  segment smallint not null,
+  run_id uuid not null,
+  job_id uuid not null,
+  lane_id integer not null,
+  reason text not null,
+  error text,
+  attempts smallint not null,
+  worker_id text,
+  failed_at timestamp with time zone not null default now(),
+  redriven_run_id uuid,
+  redriven_at timestamp with time zone,
+  constraint dead_letters_pkey primary key (segment, run_id)
+);
+create index dead_letters_open on punctual.dead_letters using btree (segment, run_id) where (redriven_at is null);
 
 create table punctual.ended_runs (
   segment smallint not null,
@@ -77,6 +93,7 @@ create table punctual.jobs (
   tags text[],
   max_retries smallint not null,
   timeout_ms integer not null,
+  run_timeout_ms bigint,
   backoff text,
   paused_at timestamp with time zone,
   cancelled_at timestamp with time zone,

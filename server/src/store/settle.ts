@@ -1,6 +1,6 @@
 // Settle: leased runs end, wait for another attempt, or go back, in one statement for a batch of outcomes of one segment.
 //
-//   running ──delete where lease_id matches──▶ ended_runs    move = 'end'
+//   running ──delete where lease_id matches──▶ ended_runs    move = 'end'; a failure also becomes a dead letter
 //                                          ├─▶ waiting       move = 'retry'
 //                                          └─▶ ready         move = 'release': it never started, the attempt does not count
 //
@@ -76,6 +76,12 @@ export async function settleRuns(db: Queryable, segment: number, settlements: re
       from settled
       where move = 'release'
     ),
+    dead as (
+      insert into punctual.dead_letters (segment, run_id, job_id, lane_id, reason, error, attempts, worker_id)
+      select segment, run_id, job_id, lane_id, coalesce(reason, 'failed'), error, attempt, worker_id
+      from settled
+      where move = 'end' and status = 'FAILED'
+    ),
     recorded as (
       insert into punctual.attempts (segment, run_id, attempt, lease_id, worker_id, outcome, started_at, error)
       select segment, run_id, attempt, lease_id, worker_id, attempt_outcome, started_at, error
@@ -108,12 +114,15 @@ export interface FailingRun extends Lease {
   attempt: number;
   max_retries: number;
   backoff: string | null;
+  /** What is left of the time the whole run may take; null for no limit. */
+  left_ms: string | null;
 }
 
 /** What the rule needs to know to decide whether failed attempts are followed by others. */
 export async function readFailing(db: Queryable, segment: number, leases: readonly Lease[]): Promise<FailingRun[]> {
   return db.query<FailingRun>(sql`
-    select r.run_id, r.lease_id, r.attempt, j.max_retries, j.backoff
+    select r.run_id, r.lease_id, r.attempt, j.max_retries, j.backoff,
+           extract(epoch from r.scheduled_for - now()) * 1000 + j.run_timeout_ms as left_ms
     from unnest(${leases.map((lease) => lease.run_id)}::uuid[], ${leases.map((lease) => lease.lease_id)}::uuid[]) as l (run_id, lease_id)
     join punctual.running r on r.segment = ${segment}::smallint and r.run_id = l.run_id and r.lease_id = l.lease_id
     join punctual.jobs j on j.segment = r.segment and j.job_id = r.job_id`);

@@ -98,6 +98,12 @@ export async function reapRuns(db: Queryable, segment: number, sessions: readonl
       from judged
       where again
     ),
+    dead as (
+      insert into punctual.dead_letters (segment, run_id, job_id, lane_id, reason, error, attempts, worker_id)
+      select segment, run_id, job_id, lane_id, 'lost', 'The worker did not renew its lease, and no attempt is left.', attempt, worker_id
+      from judged
+      where not again and cancel_at is null
+    ),
     ended as (
       insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, lease_id, worker_id,
                                        scheduled_for, due_at, started_at, error)

@@ -5,7 +5,7 @@
 create schema if not exists punctual;
 
 create type punctual.schedule_type as enum ('IMMEDIATE', 'FUTURE', 'CRON', 'INTERVAL');
-create type punctual.run_cause as enum ('submit', 'schedule', 'run_now');
+create type punctual.run_cause as enum ('submit', 'schedule', 'run_now', 'redrive');
 create type punctual.run_outcome as enum ('SUCCESS', 'FAILED', 'CANCELLED', 'DROPPED');
 create type punctual.waiting_reason as enum ('due_later', 'retry', 'paused');
 create type punctual.attempt_outcome as enum ('failed', 'timed_out', 'lost', 'cancelled');
@@ -42,6 +42,7 @@ create table punctual.jobs (
   tags text[],
   max_retries smallint not null,
   timeout_ms integer not null,
+  run_timeout_ms bigint,
   backoff text,
   paused_at timestamptz,
   cancelled_at timestamptz,
@@ -152,6 +153,23 @@ create table punctual.attempts (
   primary key (segment, run_id, lease_id, ended_at)
 ) partition by range (ended_at);
 create table punctual.attempts_rest partition of punctual.attempts default;
+
+-- Runs that failed for good: written with the outcome, removed only by a person.
+create table punctual.dead_letters (
+  segment smallint not null,
+  run_id uuid not null,
+  job_id uuid not null,
+  lane_id integer not null,
+  reason text not null,
+  error text,
+  attempts smallint not null,
+  worker_id text,
+  failed_at timestamptz not null default now(),
+  redriven_run_id uuid,
+  redriven_at timestamptz,
+  primary key (segment, run_id)
+);
+create index dead_letters_open on punctual.dead_letters (segment, run_id) where redriven_at is null;
 
 create sequence punctual.log_order;
 create table punctual.log_chunks (

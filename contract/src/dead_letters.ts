@@ -1,0 +1,118 @@
+// Dead letters: runs that failed for good. They stay until a person redrives or discards them. Schemas and routes.
+import { type Static, Type } from 'typebox';
+import { route } from './route.ts';
+import { closed, described, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp, Title } from './shapes.ts';
+
+export const DeadLetter = Type.Object(
+  {
+    run_id: Id,
+    job_id: Id,
+    name: Type.String(),
+    type: Type.String(),
+    queue: Type.String(),
+    priority: Type.Integer(),
+    user_id: nullable(Type.String()),
+    payload: Json,
+    reason: Type.String({ description: 'failed, timed_out, run_timed_out or lost' }),
+    error_message: nullable(Type.String()),
+    attempts: Type.Integer({ description: 'How often it was started' }),
+    executor_id: nullable(Type.String()),
+    failed_at: Timestamp,
+    redriven_run_id: nullable(Id),
+    redriven_at: nullable(Timestamp),
+  },
+  { description: 'A run that failed for good' },
+);
+export type DeadLetter = Static<typeof DeadLetter>;
+
+const filters = {
+  type: Type.Optional(Label),
+  queue: Type.Optional(Label),
+  user_id: Type.Optional(Label),
+  reason: Type.Optional(Type.Enum(['failed', 'timed_out', 'run_timed_out', 'lost'])),
+  q: Type.Optional(described(Title, { description: 'Text within the error message' })),
+};
+
+export const DeadLetterQuery = closed({
+  ...PageQuery,
+  ...filters,
+  redriven: Type.Optional(Type.Boolean({ default: false, description: 'true: show those that were redriven too' })),
+});
+export type DeadLetterQuery = Static<typeof DeadLetterQuery>;
+
+export const DeadLetterPage = Type.Object({ dead_letters: Type.Array(DeadLetter), next_cursor: NextCursor });
+export type DeadLetterPage = Static<typeof DeadLetterPage>;
+
+export const RedriveMany = closed(
+  { ...filters, limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000, default: 1000, description: 'How many at most in this call' })) },
+  { description: 'Which dead letters to redrive; all of them when no filter is given' },
+);
+export type RedriveMany = Static<typeof RedriveMany>;
+
+export const RedriveAnswer = Type.Object({ run_id: Id, redriven_run_id: Id });
+export const RedriveManyAnswer = Type.Object({
+  redriven: Type.Integer(),
+  done: Type.Boolean({ description: 'false: there may be more; call again' }),
+});
+
+const Params = closed({ run_id: Id });
+
+export const deadLetterRoutes = {
+  listDeadLetters: route({
+    method: 'GET',
+    path: '/dead-letters',
+    operation: 'listDeadLetters',
+    tag: 'dead letters',
+    summary: 'Runs that failed for good, newest first',
+    query: DeadLetterQuery,
+    success: 200,
+    response: DeadLetterPage,
+    errors: ['invalid_input', 'invalid_cursor'],
+  }),
+  getDeadLetter: route({
+    method: 'GET',
+    path: '/dead-letters/{run_id}',
+    operation: 'getDeadLetter',
+    tag: 'dead letters',
+    summary: 'One dead letter',
+    params: Params,
+    success: 200,
+    response: DeadLetter,
+    errors: ['invalid_id', 'dead_letter_not_found'],
+  }),
+  redriveDeadLetter: route({
+    method: 'POST',
+    path: '/dead-letters/{run_id}/redrive',
+    operation: 'redriveDeadLetter',
+    tag: 'dead letters',
+    summary: 'Run it again',
+    description: 'Makes a new run of the job. Redriving again answers the same new run.',
+    params: Params,
+    success: 202,
+    response: RedriveAnswer,
+    errors: ['invalid_id', 'dead_letter_not_found', 'job_running', 'job_ended'],
+  }),
+  redriveDeadLetters: route({
+    method: 'POST',
+    path: '/dead-letters/redrive',
+    operation: 'redriveDeadLetters',
+    tag: 'dead letters',
+    summary: 'Run many of them again, by filter',
+    body: RedriveMany,
+    success: 202,
+    response: RedriveManyAnswer,
+    errors: ['invalid_json', 'invalid_input'],
+    example: { type: 'echo', limit: 100 },
+  }),
+  discardDeadLetter: route({
+    method: 'DELETE',
+    path: '/dead-letters/{run_id}',
+    operation: 'discardDeadLetter',
+    tag: 'dead letters',
+    summary: 'Forget a dead letter; the run stays in the history',
+    params: Params,
+    success: 200,
+    response: Type.Object({ run_id: Id }),
+    errors: ['invalid_id', 'dead_letter_not_found'],
+  }),
+} as const;

@@ -1,0 +1,102 @@
+// Client: the API of a Punctual server for applications and the CLI, typed by the contract. Holds keep-alive connections;
+// `close()` ends them. Every failure is a PunctualError with the code of the contract's table.
+import {
+  type Answer,
+  type Body,
+  fillPath,
+  type Headers,
+  type Params,
+  type Query,
+  type Ready,
+  type Route,
+  routes,
+  type WorkerList,
+} from '@punctual/contract';
+import { deadLetterCalls } from './dead_letters.ts';
+import { HttpCaller } from './http/caller.ts';
+import { jobCalls } from './jobs.ts';
+import { runCalls } from './runs.ts';
+
+export interface ClientOptions {
+  /** Where a server is; http://127.0.0.1:7600 unless given. */
+  url?: string | undefined;
+  /** The longest one request may take; 30 seconds unless given. */
+  timeoutMs?: number | undefined;
+  /** How often a request that is safe to repeat is sent again; 3 unless given. */
+  retries?: number | undefined;
+  /** Connections held at most; further requests wait for one. 100 unless given. */
+  maxSockets?: number | undefined;
+}
+
+type Required<K extends string, T> = [T] extends [undefined] ? { [P in K]?: never } : { [P in K]: T };
+type Allowed<K extends string, T> = [T] extends [undefined] ? { [P in K]?: never } : { [P in K]?: T | undefined };
+
+export type CallOptions<R extends Route> = Required<'params', Params<R>> &
+  Allowed<'query', Query<R>> &
+  Allowed<'headers', Headers<R>> &
+  Required<'body', Body<R>> & { signal?: AbortSignal | undefined; timeoutMs?: number | undefined };
+
+export type Call = <R extends Route>(route: R, options: CallOptions<R>) => Promise<Answer<R>>;
+
+export class Client {
+  readonly url: string;
+  readonly jobs: ReturnType<typeof jobCalls>;
+  readonly runs: ReturnType<typeof runCalls>;
+  readonly deadLetters: ReturnType<typeof deadLetterCalls>;
+  readonly workers: { list: () => Promise<WorkerList> };
+  readonly #caller: HttpCaller;
+
+  constructor(options: ClientOptions = {}) {
+    this.#caller = new HttpCaller({
+      url: options.url ?? 'http://127.0.0.1:7600',
+      timeoutMs: options.timeoutMs ?? 30_000,
+      retries: options.retries ?? 3,
+      maxSockets: options.maxSockets ?? 100,
+    });
+    this.url = this.#caller.url;
+    const call: Call = (route, callOptions) => this.call(route, callOptions);
+    this.jobs = jobCalls(call);
+    this.runs = runCalls(call);
+    this.deadLetters = deadLetterCalls(call);
+    this.workers = { list: () => this.call(routes.listWorkers, {}) };
+  }
+
+  /** Calls any route of the contract. */
+  async call<R extends Route>(route: R, options: CallOptions<R>): Promise<Answer<R>> {
+    const { params, query, headers, body, signal, timeoutMs } = options as {
+      params?: Record<string, string>;
+      query?: Record<string, unknown>;
+      headers?: Record<string, string | undefined>;
+      body?: unknown;
+      signal?: AbortSignal;
+      timeoutMs?: number;
+    };
+    const path = params === undefined ? route.path : fillPath(route.path, params);
+    const answer = await this.#caller.send({
+      method: route.method,
+      path: path + queryString(query),
+      headers,
+      body,
+      signal,
+      timeoutMs,
+    });
+    return answer as Answer<R>;
+  }
+
+  /** What server this is; fails while it cannot take work. */
+  ready(): Promise<Ready> {
+    return this.call(routes.getReady, {});
+  }
+
+  close(): void {
+    this.#caller.close();
+  }
+}
+
+function queryString(query: Record<string, unknown> | undefined): string {
+  if (query === undefined) return '';
+  const parts = Object.entries(query)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`);
+  return parts.length === 0 ? '' : `?${parts.join('&')}`;
+}

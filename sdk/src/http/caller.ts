@@ -1,0 +1,166 @@
+// JSON over HTTP/1.1 with keep-alive: one request, one answer, every failure a PunctualError. Client and the worker's
+// protocol thread call it. It promises that nothing is sent twice unless that is safe. The layers below it speak HTTP on
+// plain sockets because fetch and node:http cost three to eight times the CPU for each small request.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PunctualError } from '@punctual/contract';
+import { headerOf, type RawAnswer } from './answer.ts';
+import { answerError, connectionError, fateOf, timeoutError, type Where } from './failure.ts';
+import { DeadlineError, Pool } from './pool.ts';
+
+const first_pause_ms = 100;
+const max_pause_ms = 2_000;
+/** A server that asks for a longer pause gets its error passed on: whoever called decides whether to wait that long. */
+const max_retry_after_seconds = 30;
+
+export interface CallerOptions {
+  url: string;
+  /** The longest one request may take, from the call to the end of the answer. */
+  timeoutMs: number;
+  /** How often a request that is safe to repeat is sent again. */
+  retries: number;
+  maxSockets: number;
+}
+
+export interface Request {
+  method: string;
+  /** Path and query, beginning with a slash. */
+  path: string;
+  headers?: Record<string, string | undefined> | undefined;
+  body?: unknown;
+  /** The body as JSON text already; instead of `body`. */
+  json?: string | undefined;
+  signal?: AbortSignal | undefined;
+  /** Overrides the caller's timeout. */
+  timeoutMs?: number | undefined;
+}
+
+export class HttpCaller {
+  readonly url: string;
+  readonly #options: CallerOptions;
+  readonly #pool: Pool;
+  readonly #prefix: string;
+  /** The headers that are the same for every request. */
+  readonly #headers: string;
+  #closed = false;
+
+  constructor(options: CallerOptions) {
+    const url = parseUrl(options.url);
+    const secure = url.protocol === 'https:';
+    this.url = `${url.protocol}//${url.host}${url.pathname}`.replace(/\/$/, '');
+    this.#options = options;
+    this.#prefix = url.pathname.replace(/\/$/, '');
+    this.#headers = `host: ${url.host}\r\naccept: application/json\r\n${authorization(url)}`;
+    const host = url.hostname.replace(/^\[|\]$/g, '');
+    this.#pool = new Pool({ secure, host, port: Number(url.port) || (secure ? 443 : 80) }, options.maxSockets);
+  }
+
+  /** Sends a request and returns the parsed body of a 2xx answer. */
+  async send(request: Request): Promise<unknown> {
+    const text = await this.sendForText(request);
+    if (text === '') return undefined;
+    try {
+      return JSON.parse(text);
+    } catch (cause) {
+      throw answerError(this.#where(request), { status: 200, value: undefined, retryAfter: undefined, cause });
+    }
+  }
+
+  /** Sends a request, again if that is safe and worth it, and returns the body of a 2xx answer as text. */
+  async sendForText(request: Request): Promise<string> {
+    const repeatable = request.method === 'GET' || request.headers?.['idempotency-key'] !== undefined;
+    const message = this.#write(request);
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#sendOnce(request, message);
+      } catch (error) {
+        const pause = pauseBefore(attempt, error, repeatable);
+        if (pause === null || attempt > this.#options.retries || this.#closed) throw error;
+        await sleep(pause, undefined, request.signal === undefined ? {} : { signal: request.signal });
+      }
+    }
+  }
+
+  /** Ends every connection; requests in flight fail. */
+  close(): void {
+    this.#closed = true;
+    this.#pool.close(new PunctualError('unreachable', { detail: `The client of ${this.url} was closed.` }));
+  }
+
+  async #sendOnce(request: Request, message: { text: string; isAscii: boolean }): Promise<string> {
+    if (this.#closed) throw new PunctualError('unreachable', { detail: `The client of ${this.url} was closed.` });
+    const timeoutMs = request.timeoutMs ?? this.#options.timeoutMs;
+    let answer: RawAnswer;
+    try {
+      answer = await this.#pool.request({ ...message, timeoutMs, signal: request.signal });
+    } catch (error) {
+      if (error instanceof PunctualError || request.signal?.aborted) throw error;
+      const where = this.#where(request);
+      throw error instanceof DeadlineError ? timeoutError(where, timeoutMs) : connectionError(where, error as Error);
+    }
+    const { status, head, body } = answer;
+    if (status >= 200 && status < 300) return body.toString();
+    throw answerError(this.#where(request), { status, value: parsed(body), retryAfter: headerOf(head, 'retry-after') });
+  }
+
+  #where({ method, path }: Request): Where {
+    return { url: this.url, call: `${method} ${path.split('?', 1)[0]}` };
+  }
+
+  #write({ method, path, headers, body, json = body === undefined ? undefined : JSON.stringify(body) }: Request): {
+    text: string;
+    isAscii: boolean;
+  } {
+    let text = `${method} ${this.#prefix}${path} HTTP/1.1\r\n${this.#headers}`;
+    for (const name in headers) {
+      const value = headers[name];
+      if (value !== undefined) text += `${name}: ${checkedValue(name, value)}\r\n`;
+    }
+    if (json === undefined)
+      return { text: `${text}${method === 'GET' ? '' : 'content-length: 0\r\n'}\r\n`, isAscii: true };
+    const bytes = Buffer.byteLength(json);
+    text += `content-type: application/json\r\ncontent-length: ${bytes}\r\n\r\n${json}`;
+    return { text, isAscii: bytes === json.length };
+  }
+}
+
+/** How long to wait before sending again, or null when it must not or need not be sent again. */
+function pauseBefore(attempt: number, error: unknown, repeatable: boolean): number | null {
+  if (!(error instanceof PunctualError) || (error.status !== 503 && error.status !== 429)) return null;
+  const fate = fateOf(error);
+  if (fate === 'timed_out' || (!repeatable && fate !== 'unsent')) return null;
+  if (error.retryAfterSeconds !== undefined) {
+    if (error.retryAfterSeconds > max_retry_after_seconds) return null;
+    return error.retryAfterSeconds * 1000 + Math.random() * first_pause_ms;
+  }
+  return Math.min(max_pause_ms, first_pause_ms * 2 ** (attempt - 1)) * (0.5 + Math.random() / 2);
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString());
+  } catch {
+    return undefined;
+  }
+}
+
+/** A line break in a value would begin another header, or another request. */
+function checkedValue(name: string, value: string): string {
+  if (/[^\x20-\x7e]/.test(value)) throw new TypeError(`The header ${name} may hold printable ASCII only.`);
+  return value;
+}
+
+function authorization(url: URL): string {
+  if (url.username === '') return '';
+  const pair = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  return `authorization: Basic ${Buffer.from(pair).toString('base64')}\r\n`;
+}
+
+function parseUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+    throw new TypeError(
+      `${JSON.stringify(text)} is not the URL of a Punctual server; it must look like http://127.0.0.1:7600.`,
+    );
+  }
+  return url;
+}

@@ -1,0 +1,52 @@
+// The calls about jobs, as `client.jobs`. Creating always carries an Idempotency-Key, so that a submit whose answer was
+// lost can be sent again and never makes two jobs.
+import { randomUUID } from 'node:crypto';
+import { type CreateJob, type JobQuery, type Run, type RunPageQuery, routes, type UpdateJob } from '@punctual/contract';
+import type { Call } from './client.ts';
+import { eachRow } from './pages.ts';
+import { type WaitOptions, waitForRun } from './wait.ts';
+
+export interface SubmitOptions {
+  /** The same key and body never make a second job; a random key unless given. */
+  idempotencyKey?: string | undefined;
+}
+
+export function jobCalls(call: Call) {
+  const status = (job_id: string) => call(routes.getJobStatus, { params: { job_id } });
+  const list = (query?: JobQuery) => call(routes.listJobs, { query });
+  return {
+    create: (job: CreateJob, options: SubmitOptions = {}) =>
+      call(routes.createJob, { body: job, headers: keyed(options) }),
+    /** Creates up to a thousand jobs, all or none. */
+    createMany: (jobs: CreateJob[], options: SubmitOptions = {}) =>
+      call(routes.createJobs, { body: { jobs }, headers: keyed(options) }),
+    get: (job_id: string) => call(routes.getJob, { params: { job_id } }),
+    /** Changes the fields given. `ifMatch`, the version you read, keeps a later change from being overwritten. */
+    update: (job_id: string, changes: UpdateJob, options: { ifMatch?: string | number | undefined } = {}) =>
+      call(routes.updateJob, { params: { job_id }, body: changes, headers: matching(options.ifMatch) }),
+    cancel: (job_id: string) => call(routes.cancelJob, { params: { job_id } }),
+    runNow: (job_id: string) => call(routes.runJobNow, { params: { job_id } }),
+    pause: (job_id: string) => call(routes.pauseJob, { params: { job_id } }),
+    resume: (job_id: string) => call(routes.resumeJob, { params: { job_id } }),
+    status,
+    runs: (job_id: string, query?: RunPageQuery) => call(routes.listJobRuns, { params: { job_id }, query }),
+    list,
+    /** The jobs of all pages, newest first. */
+    all: (query: JobQuery = {}) =>
+      eachRow(
+        (cursor) => list({ ...query, ...(cursor === undefined ? {} : { cursor }) }),
+        (page) => page.jobs,
+      ),
+    /** Waits until the latest run of the job has ended, and returns it. */
+    waitFor: (job_id: string, options: WaitOptions = {}): Promise<Run> => waitForRun(() => status(job_id), options),
+  };
+}
+
+function keyed({ idempotencyKey }: SubmitOptions): { 'idempotency-key': string } {
+  return { 'idempotency-key': idempotencyKey ?? randomUUID() };
+}
+
+function matching(ifMatch: string | number | undefined): { 'if-match'?: string } {
+  if (ifMatch === undefined) return {};
+  return { 'if-match': typeof ifMatch === 'number' ? `"${ifMatch}"` : ifMatch };
+}

@@ -1,0 +1,22 @@
+// The calls about runs, as `client.runs`.
+import { type RunPageQuery, type RunQuery, routes } from '@punctual/contract';
+import type { Call } from './client.ts';
+import { eachRow } from './pages.ts';
+
+export function runCalls(call: Call) {
+  return {
+    get: (run_id: string) => call(routes.getRun, { params: { run_id } }),
+    list: (query?: RunQuery) => call(routes.listRuns, { query }),
+    /** The runs of all pages, newest first. */
+    all: (query: RunQuery = {}) =>
+      eachRow(
+        (cursor) => call(routes.listRuns, { query: { ...query, ...(cursor === undefined ? {} : { cursor }) } }),
+        (page) => page.runs,
+      ),
+    cancel: (run_id: string) => call(routes.cancelRun, { params: { run_id } }),
+    retry: (run_id: string) => call(routes.retryRun, { params: { run_id } }),
+    /** The attempts that did not succeed, oldest first. */
+    attempts: (run_id: string) => call(routes.listRunAttempts, { params: { run_id } }),
+    logs: (run_id: string, query?: RunPageQuery) => call(routes.listRunLogs, { params: { run_id }, query }),
+  };
+}

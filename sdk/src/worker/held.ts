@@ -1,0 +1,121 @@
+// The runs a worker's session holds, in the protocol thread: found by number or by id, with the time after which a handler
+// that never answers is given up. Also counts the slots taken by handlers that outlived their run. protocol.ts owns it.
+import type { Grant } from '@punctual/contract';
+
+/** The main thread enforces timeouts; when even that does not happen, it is blocked, and the thread does it this much later. */
+const blocked_slack_ms = 2_000;
+
+export interface HeldRun {
+  key: number;
+  run_id: string;
+  lease_id: string;
+  /** When the thread itself reports a timeout. */
+  giveUpAt: number;
+  /** An outcome was handed in; what comes later does not count. */
+  reported: boolean;
+  cancelTold: boolean;
+  /** Chunks of its lines in calls that have not been answered: its outcome must not overtake them. */
+  logsInFlight: number;
+}
+
+export class HeldRuns {
+  readonly #byKey = new Map<number, HeldRun>();
+  readonly #byId = new Map<string, HeldRun>();
+  /** Handlers that still run although their run was reported or lost. */
+  readonly #outlived = new Set<number>();
+  #nextKey = 1;
+  /** Not later than the earliest giveUpAt. */
+  #nextGiveUpAt = Number.POSITIVE_INFINITY;
+
+  get size(): number {
+    return this.#byKey.size;
+  }
+
+  get outlived(): number {
+    return this.#outlived.size;
+  }
+
+  get nextGiveUpAt(): number {
+    return this.#nextGiveUpAt;
+  }
+
+  /** Numbers new runs in order and returns the number of the first. */
+  add(grants: readonly Grant[], now: number, graceMs: number): number {
+    const first = this.#nextKey;
+    for (const { run_id, lease_id, timeout_ms } of grants) {
+      const giveUpAt = now + timeout_ms + graceMs + blocked_slack_ms;
+      const run = {
+        key: this.#nextKey,
+        run_id,
+        lease_id,
+        giveUpAt,
+        reported: false,
+        cancelTold: false,
+        logsInFlight: 0,
+      };
+      this.#nextKey += 1;
+      this.#byKey.set(run.key, run);
+      this.#byId.set(run_id, run);
+      if (giveUpAt < this.#nextGiveUpAt) this.#nextGiveUpAt = giveUpAt;
+    }
+    return first;
+  }
+
+  get(key: number): HeldRun | undefined {
+    return this.#byKey.get(key);
+  }
+
+  /** The run under this very lease. */
+  find({ run_id, lease_id }: { run_id: string; lease_id: string }): HeldRun | undefined {
+    const run = this.#byId.get(run_id);
+    return run?.lease_id === lease_id ? run : undefined;
+  }
+
+  all(): IterableIterator<HeldRun> {
+    return this.#byKey.values();
+  }
+
+  drop(key: number): void {
+    const run = this.#byKey.get(key);
+    if (run === undefined) return;
+    this.#byKey.delete(key);
+    if (this.#byId.get(run.run_id) === run) this.#byId.delete(run.run_id);
+  }
+
+  /** Its handler goes on although the run is reported or lost. */
+  markOutlived(key: number): void {
+    this.#outlived.add(key);
+  }
+
+  /** Its handler has ended at last; false when it was not known to go on. */
+  markEnded(key: number): boolean {
+    return this.#outlived.delete(key);
+  }
+
+  goesOn(key: number): boolean {
+    return this.#outlived.has(key);
+  }
+
+  /** Forgets all runs; those whose handlers may go on are returned. */
+  loseAll(): HeldRun[] {
+    const open = [...this.#byKey.values()].filter((run) => !run.reported);
+    for (const run of open) this.#outlived.add(run.key);
+    this.#byKey.clear();
+    this.#byId.clear();
+    this.#nextGiveUpAt = Number.POSITIVE_INFINITY;
+    return open;
+  }
+
+  /** Runs that should have been reported long ago. */
+  overdue(now: number): HeldRun[] {
+    if (now < this.#nextGiveUpAt) return [];
+    const overdue: HeldRun[] = [];
+    this.#nextGiveUpAt = Number.POSITIVE_INFINITY;
+    for (const run of this.#byKey.values()) {
+      if (run.reported) continue;
+      if (run.giveUpAt <= now) overdue.push(run);
+      else if (run.giveUpAt < this.#nextGiveUpAt) this.#nextGiveUpAt = run.giveUpAt;
+    }
+    return overdue;
+  }
+}

@@ -1,0 +1,61 @@
+// Who a worker is: its name and what it offers, checked before the first call so that a wrong option is an error at once
+// and not a refusal later. Called by worker.ts.
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { Label, limits, type WorkerDescription } from '@punctual/contract';
+
+const label = new RegExp((Label as unknown as { pattern: string }).pattern, 'u');
+let made = 0;
+
+/** Host and process id; further workers of the same process get a number. */
+export function defaultWorkerId(): string {
+  made += 1;
+  const host =
+    hostname()
+      .replace(/[^A-Za-z0-9._-]/g, '-')
+      .replace(/^[^A-Za-z0-9]+/, '')
+      .slice(0, 80) || 'worker';
+  return `${host}-${process.pid}${made === 1 ? '' : `-${made}`}`;
+}
+
+export function describeWorker(offer: {
+  slots: number;
+  types: string[];
+  executors: string[];
+  queues: readonly string[] | null;
+}): WorkerDescription {
+  const { slots, types, executors, queues } = offer;
+  if (!Number.isInteger(slots) || slots < 1 || slots > limits.max_slots) {
+    throw new TypeError(`slots is ${slots}; it must be a whole number from 1 to ${limits.max_slots}.`);
+  }
+  if (types.length + executors.length === 0) throw new TypeError('A worker needs at least one handler or executor.');
+  if (types.length > limits.max_worker_types)
+    throw new TypeError(`A worker has at most ${limits.max_worker_types} handlers.`);
+  for (const type of types) checkLabel('the type', type);
+  for (const queue of queues ?? []) checkLabel('the queue', queue);
+  if (queues?.length === 0)
+    throw new TypeError('queues is empty; name at least one queue, or leave it out to serve all.');
+  const kinds = executors.filter((kind): kind is 'http' | 'shell' => kind === 'http' || kind === 'shell');
+  if (kinds.length < executors.length) throw new TypeError('executors may hold `http` and `shell` only.');
+  return {
+    host: hostname().slice(0, 255),
+    pid: process.pid,
+    version: version(),
+    slots,
+    types,
+    executors: kinds,
+    queues: queues === null ? null : [...queues],
+  };
+}
+
+export function checkLabel(what: string, text: string): void {
+  if (text.length <= limits.max_label_chars && label.test(text)) return;
+  throw new TypeError(
+    `${what} ${JSON.stringify(text)} may have up to ${limits.max_label_chars} letters, digits and . _ : / @ + -, beginning with a letter or digit.`,
+  );
+}
+
+function version(): string {
+  const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return `sdk-${(JSON.parse(file) as { version: string }).version}`;
+}

@@ -1,0 +1,55 @@
+// What the main thread (handlers) and the protocol thread say to each other. Runs are named by small numbers, texts are
+// finished JSON and lists are parallel arrays, because copying objects between threads would cost more than the runs.
+import type { WorkerDescription } from '@punctual/contract';
+
+export interface ThreadOptions {
+  url: string;
+  workerId: string;
+  description: WorkerDescription;
+  /** End the process when handlers still run at the end of a lost lease. */
+  killOnLeaseLoss: boolean;
+  stopGraceMs: number;
+}
+
+export type AbortReason = 'cancelled' | 'timed_out' | 'lease_lost' | 'shutdown';
+
+/** What became of runs since the last report. */
+export interface Report {
+  kind: 'report';
+  /** Runs with an outcome, and each outcome as JSON. */
+  keys: number[];
+  outcomes: string[];
+  /** Runs that logged, and each chunk of lines as JSON. */
+  logKeys: number[];
+  logs: string[];
+  /** Runs with an outcome whose handler does not end: they still take a slot. */
+  stuck: number[];
+  /** Runs without an outcome to report whose handler has ended now. */
+  freed: number[];
+}
+
+export type ToThread = Report | { kind: 'drain' } | { kind: 'bye' };
+
+export type FromThread =
+  /** New runs: `text` is the answer that granted them; they are numbered from `firstKey`. */
+  | { kind: 'runs'; firstKey: number; text: string }
+  | { kind: 'abort'; reason: AbortReason; keys: number[]; message?: string }
+  /** Chunks of lines that were taken by the server or dropped: their room is free again. */
+  | { kind: 'logs_done'; keys: number[]; chars: number[] }
+  /** The server asked to take nothing new, or no longer asks. */
+  | { kind: 'drain'; on: boolean }
+  | { kind: 'event'; event: WorkerEvent }
+  /** The last message: goodbye was said or given up. */
+  | { kind: 'gone' };
+
+/** What a worker tells whoever runs it. */
+export type WorkerEvent =
+  | { type: 'connected'; server_id: string; session_id: string }
+  | { type: 'unreachable'; message: string }
+  | { type: 'reachable'; after_ms: number }
+  | { type: 'session_lost'; message: string; runs: number }
+  | { type: 'run_refused'; run_id: string; code: string }
+  | { type: 'call_refused'; code: string; message: string }
+  | { type: 'draining'; asked_by: 'server' | 'worker' }
+  | { type: 'failed'; message: string }
+  | { type: 'stopped' };

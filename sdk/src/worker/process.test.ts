@@ -1,0 +1,67 @@
+// What only a whole process can show: heartbeats while its event loop is blocked, its death at the end of a lost lease,
+// and its end by signals.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { FakeServer } from './fake-server.test.support.ts';
+
+const file = fileURLToPath(new URL('./deaf-worker.test.support.js', import.meta.url));
+
+async function startProcess(server: FakeServer) {
+  const child = spawn(process.execPath, [file, server.url], { stdio: ['ignore', 'ignore', 'ignore'] });
+  await server.until(() => server.calls.length > 0);
+  return Object.assign(child, { [Symbol.dispose]: () => void child.kill('SIGKILL') });
+}
+
+test('heartbeats go on while a handler blocks the event loop for two seconds', async () => {
+  await using server = await FakeServer.open({ heartbeatMs: 200, leaseMs: 1_000 });
+  using _ = await startProcess(server);
+  const run = server.submit({ type: 'block', payload: { block_ms: 2_000 } });
+  await server.until(() => server.held.has(run.run_id));
+  const from = performance.now();
+  const outcome = await server.outcomeOf(run);
+  assert.equal(outcome.status, 'SUCCESS');
+  assert.ok(performance.now() - from > 1_900);
+  const times = server.calls.map((call) => call.at).filter((at) => at >= from);
+  const gaps = times.slice(1).map((at, i) => at - (times[i] as number));
+  assert.ok(times.length >= 8, `${times.length} calls`);
+  assert.ok(Math.max(...gaps) < 700, `a gap of ${Math.max(...gaps)} ms`);
+  assert.equal(new Set(server.calls.map((call) => call.session_id)).size, 1);
+});
+
+test('a run that blocks the event loop past its timeout is reported all the same', async () => {
+  await using server = await FakeServer.open({ heartbeatMs: 500, leaseMs: 5_000 });
+  using _ = await startProcess(server);
+  const outcome = await server.outcomeOf(
+    server.submit({ type: 'block', payload: { block_ms: 60_000 }, timeout_ms: 10 }),
+  );
+  assert.deepEqual([outcome.status, outcome.timed_out], ['FAILED', true]);
+});
+
+test('a process whose handler goes on at the end of a lost lease is killed, and not before the margin', async () => {
+  await using server = await FakeServer.open({ heartbeatMs: 100, leaseMs: 800 });
+  using child = await startProcess(server);
+  const run = server.submit({ type: 'never' });
+  await server.until(() => server.calls.at(-1)?.running.includes(run.run_id) ?? false);
+  const lastAnswered = server.calls.at(-1)?.at as number;
+  server.mischief = () => 'silence';
+  const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
+  const took = performance.now() - lastAnswered;
+  assert.deepEqual([code, signal], [null, 'SIGKILL']);
+  assert.ok(took > 500 && took < 1_100, `killed after ${took} ms`);
+});
+
+test('SIGTERM gives a started run back as a failure to try again, says goodbye and ends the process', async () => {
+  await using server = await FakeServer.open({ heartbeatMs: 100, leaseMs: 5_000 });
+  using child = await startProcess(server);
+  const run = server.submit({ type: 'never' });
+  await server.until(() => server.calls.at(-1)?.running.includes(run.run_id) ?? false);
+  child.kill('SIGTERM');
+  const [code] = (await once(child, 'exit')) as [number | null];
+  assert.equal(code, 0);
+  const outcome = await server.outcomeOf(run);
+  assert.deepEqual([outcome.status, outcome.retryable], ['FAILED', true]);
+  assert.equal(server.byes, 1);
+});

@@ -1,0 +1,377 @@
+// The worker protocol: one call, sync, made again and again from a thread of its own (thread.ts), so that a handler that
+// blocks the event loop cannot stop it. The header of contract/src/workers.ts describes the protocol itself.
+//
+// At most two calls are open. A call that has nothing to report waits on the server for work. When there is something to
+// report, or the heartbeat is due, a newer call is sent, and the server answers the older at once. While a call is busy
+// with what it carries the next batch gathers, so batches grow with the load by themselves, and one round trip settles a
+// batch and brings the next runs.
+//
+// What a call carries is kept until its answer arrives and is sent again when it fails: settling is idempotent. A run
+// whose outcome is in an unanswered call is still listed as running, because calls may overtake each other, and the server
+// takes back what is neither listed nor reported.
+//
+// The lease counts from the moment a call was sent, by the monotonic clock. When it can no longer be renewed, all work is
+// aborted a margin before its end, nothing of it is reported, and a new session begins. Handlers that go on at the true
+// end are killed with the process if that was asked for: no work continues past its lease.
+import { performance } from 'node:perf_hooks';
+import { PunctualError, type SyncAnswer } from '@punctual/contract';
+import { Caution } from './caution.ts';
+import { RunAbortedError } from './errors.ts';
+import { HeldRuns } from './held.ts';
+import type { AbortReason, FromThread, Report, ThreadOptions, WorkerEvent } from './messages.ts';
+import { failureText } from './outcome.ts';
+import { Reachability } from './reachability.ts';
+import { type OpenCall, Session } from './session.ts';
+import { syncText } from './sync-text.ts';
+import { type Item, Unsent } from './unsent.ts';
+
+const max_open_calls = 2;
+/** A server that answers a call at once although it was to wait, and has nothing to say, is asked again ever more slowly. */
+const max_rest_ms = 1_000;
+/** With all slots taken nothing can be granted: a call that only waits is sent this much later, in case a report comes. */
+const quiet_delay_ms = 5;
+/** Until the first answer says otherwise. */
+const default_heartbeat_ms = 4_000;
+/** No call stays open longer, whatever the server says about its own waiting. */
+const call_timeout_ms = 120_000;
+/** How long goodbye is tried when the server does not answer. */
+const bye_patience_ms = 5_000;
+/** After a lease that was lost without warning, handlers get this long to notice before the process is killed. */
+const notice_ms = 1_000;
+export interface ProtocolDeps {
+  call: (json: string, options: { signal: AbortSignal; timeoutMs: number }) => Promise<string>;
+  toMain: (message: FromThread) => void;
+  kill: () => void;
+}
+
+export class Protocol {
+  readonly #options: ThreadOptions;
+  readonly #deps: ProtocolDeps;
+  readonly #held = new HeldRuns();
+  readonly #unsent = new Unsent();
+  readonly #caution = new Caution();
+  readonly #reach = new Reachability((event) => this.#tell(event));
+  #session = new Session();
+  #heartbeatMs = default_heartbeat_ms;
+  #quietAt = 0;
+  #restMs = 0;
+  /** Something other than items has to be said: the description, or that no runs are accepted any more. */
+  #news = true;
+  #describe = true;
+  #draining = false;
+  #serverDrains = false;
+  #byeUntil: number | null = null;
+  #gone = false;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(options: ThreadOptions, deps: ProtocolDeps) {
+    this.#options = options;
+    this.#deps = deps;
+  }
+
+  start(): void {
+    this.#pump();
+  }
+
+  /** What became of runs in the main thread. */
+  report({ keys, outcomes, logKeys, logs, stuck, freed }: Report): void {
+    const dropped: Item[] = [];
+    logKeys.forEach((key, i) => {
+      const text = logs[i] as string;
+      if (this.#held.get(key) === undefined) dropped.push({ key, isLog: true, text });
+      else this.#unsent.push(key, true, text);
+    });
+    this.#logsDone(dropped);
+    keys.forEach((key, i) => {
+      const run = this.#held.get(key);
+      if (run === undefined || run.reported) {
+        this.#ended(key);
+        return;
+      }
+      run.reported = true;
+      this.#unsent.push(key, false, outcomes[i] as string);
+    });
+    for (const key of stuck) this.#held.markOutlived(key);
+    if (stuck.length > 0) this.#redescribe();
+    for (const key of freed) this.#ended(key);
+    this.#pump();
+  }
+
+  /** Take nothing new from now on. */
+  drain(): void {
+    this.#draining = true;
+    this.#news = true;
+    this.#pump();
+  }
+
+  /** Say what is left to say, and goodbye. */
+  bye(): void {
+    this.#draining = true;
+    this.#news = true;
+    this.#byeUntil = performance.now() + bye_patience_ms;
+    this.#pump();
+  }
+
+  get #slots(): number {
+    return this.#options.description.slots - this.#held.outlived;
+  }
+
+  get #accepts(): boolean {
+    return !this.#draining && !this.#serverDrains && this.#slots > 0;
+  }
+
+  /** Does whatever is due, then sets the timer for what comes next. */
+  #pump(): void {
+    if (this.#gone) return;
+    const now = performance.now();
+    if (now >= this.#session.stopAt)
+      this.#loseSession('no server answered in time to renew it', this.#session.leaseUntil ?? now);
+    this.#giveUpOverdue(now);
+    if (this.#byeUntil !== null && this.#byeIsDone(now)) return this.#end();
+    if (now >= this.#reach.pauseUntil) this.#sendIfDue(now);
+    this.#setTimer(now);
+  }
+
+  #sendIfDue(now: number): void {
+    const session = this.#session;
+    const isBeat = now >= session.lastSentAt + this.#heartbeatMs;
+    const canTalk = now >= session.freeToTalkAt && (this.#news || this.#unsent.canSend(this.#held) || this.#byeIsReady);
+    const isQuiet = session.open.size === 0 && now >= this.#quietAt;
+    if (!isBeat && !canTalk && !isQuiet) return;
+    if (session.open.size >= max_open_calls) {
+      if (!isBeat) return;
+      this.#giveUp(session.oldest as OpenCall);
+    }
+    this.#send(now);
+  }
+
+  get #byeIsReady(): boolean {
+    return this.#byeUntil !== null && this.#unsent.length === 0 && this.#session.open.size === 0;
+  }
+
+  #byeIsDone(now: number): boolean {
+    if (now >= (this.#byeUntil as number)) return true;
+    return this.#reach.isUnreachable && this.#unsent.length === 0 && this.#held.size === 0;
+  }
+
+  #send(now: number): void {
+    const session = this.#session;
+    const bye = this.#byeIsReady;
+    const items = this.#unsent.take(this.#held, this.#caution.maxItems);
+    // The first answer says how long the lease holds, so it must come at once; and an outcome waits for lines to arrive.
+    const wait = session.leaseUntil !== null && this.#byeUntil === null && !items.some((item) => item.isLog);
+    const call = session.begin({ sentAt: now, items, wait, bye, describes: this.#describe });
+    for (const { key, isLog } of items) {
+      const run = this.#held.get(key);
+      if (isLog && run !== undefined) run.logsInFlight += 1;
+    }
+    const worker = { ...this.#options.description, slots: Math.max(1, this.#slots) };
+    const json = syncText({ session, call, held: this.#held, accept: this.#accepts, worker });
+    this.#news = false;
+    this.#describe = false;
+    this.#deps.call(json, { signal: call.controller.signal, timeoutMs: call_timeout_ms }).then(
+      (text) => this.#answered(session, call, text),
+      (error: unknown) => this.#failed(session, call, error),
+    );
+  }
+
+  #answered(session: Session, call: OpenCall, text: string): void {
+    if (session !== this.#session || !session.open.delete(call.n)) return;
+    let answer: SyncAnswer;
+    try {
+      answer = JSON.parse(text) as SyncAnswer;
+    } catch (error) {
+      session.open.set(call.n, call);
+      return this.#failed(session, call, error);
+    }
+    const isFirst = session.leaseUntil === null;
+    session.renew(call.sentAt, answer.lease_ms);
+    // After a freeze the answer may be read before the timer notices that the lease is over.
+    if (performance.now() >= session.stopAt) {
+      this.#concluded(call, false);
+      return this.#pump();
+    }
+    this.#heartbeatMs = answer.heartbeat_ms;
+    this.#concluded(call, true);
+    this.#reach.answered(performance.now());
+    if (isFirst) this.#tell({ type: 'connected', server_id: answer.server_id, session_id: session.id });
+    if (call.bye) return this.#end();
+    this.#follow(call, answer, text);
+    this.#pump();
+  }
+
+  #follow(call: OpenCall, answer: SyncAnswer, text: string): void {
+    const now = performance.now();
+    if (answer.runs.length > 0) {
+      const firstKey = this.#held.add(answer.runs, now, this.#options.stopGraceMs);
+      this.#deps.toMain({ kind: 'runs', firstKey, text });
+    }
+    this.#planQuiet(call, answer, now);
+    for (const { run_id, lease_id, reason } of answer.cancel) {
+      const run = this.#held.find({ run_id, lease_id });
+      if (run === undefined || run.cancelTold || run.reported) continue;
+      run.cancelTold = true;
+      this.#abort('cancelled', [run.key], reason === '' ? undefined : `The run was cancelled: ${reason}.`);
+    }
+    for (const refused of answer.refused) {
+      this.#tell({ type: 'run_refused', run_id: refused.run_id, code: refused.code });
+      const run = this.#held.find(refused);
+      if (run === undefined) continue;
+      this.#held.drop(run.key);
+      if (run.reported) continue;
+      this.#held.markOutlived(run.key);
+      this.#abort('lease_lost', [run.key]);
+    }
+    if (answer.describe) this.#redescribe();
+    if (answer.drain !== this.#serverDrains) {
+      this.#serverDrains = answer.drain;
+      this.#news = true;
+      this.#deps.toMain({ kind: 'drain', on: answer.drain });
+    }
+  }
+
+  /** When the next call that only waits may leave. */
+  #planQuiet(call: OpenCall, answer: SyncAnswer, now: number): void {
+    const isIdle = answer.runs.length + answer.cancel.length + call.items.length === 0 && this.#session.open.size === 0;
+    const isHasty = call.wait && isIdle && now - call.sentAt < this.#restMs + quiet_delay_ms;
+    this.#restMs = isHasty ? Math.min(max_rest_ms, this.#restMs * 2 + 1) : 0;
+    const isFull = answer.runs.length > 0 && this.#held.size >= this.#slots;
+    this.#quietAt = now + (isFull ? quiet_delay_ms : this.#restMs);
+  }
+
+  /** What the call carried was taken, or is to be sent again. */
+  #concluded(call: OpenCall, taken: boolean): void {
+    for (const { key, isLog } of call.items) {
+      const run = this.#held.get(key);
+      if (isLog && run !== undefined) run.logsInFlight -= 1;
+      if (taken && !isLog) this.#held.drop(key);
+    }
+    if (!taken) {
+      this.#describe ||= call.describes;
+      return this.#unsent.putBack(call.items);
+    }
+    this.#logsDone(call.items);
+    if (call.items.length === 0) return;
+    this.#caution.taken(this.#unsent);
+  }
+
+  #failed(session: Session, call: OpenCall, error: unknown): void {
+    if (session !== this.#session || !session.open.delete(call.n)) return;
+    const failure =
+      error instanceof PunctualError ? error : new PunctualError('internal', { detail: String(error), cause: error });
+    if (failure.code === 'session_lost') {
+      this.#loseSession('the server has ended it', performance.now() + notice_ms);
+      if (this.#byeUntil !== null) return this.#end();
+      return this.#pump();
+    }
+    this.#concluded(call, false);
+    this.#news = true;
+    const now = performance.now();
+    this.#reach.pause(failure, now);
+    if (this.#caution.isSuspicious(failure)) {
+      this.#tell({ type: 'call_refused', code: failure.code, message: failure.message });
+      this.#logsDone(this.#caution.refused(failure, call.items, this.#unsent, this.#held));
+    } else {
+      this.#reach.unreachable(failure, now);
+    }
+    this.#pump();
+  }
+
+  /** A call that was overtaken and is still not answered: what it carried goes with the next one. */
+  #giveUp(call: OpenCall): void {
+    this.#session.open.delete(call.n);
+    call.controller.abort(new Error('given up'));
+    this.#concluded(call, false);
+  }
+
+  #loseSession(why: string, killAt: number): void {
+    const lost = this.#held.loseAll().map((run) => run.key);
+    this.#tell({ type: 'session_lost', message: `The lease of this worker was lost: ${why}.`, runs: lost.length });
+    if (lost.length > 0) this.#abort('lease_lost', lost);
+    for (const call of this.#session.open.values()) {
+      call.controller.abort(new Error('the session was lost'));
+      this.#logsDone(call.items);
+    }
+    this.#logsDone(this.#unsent.clear());
+    if (this.#options.killOnLeaseLoss && lost.length > 0) this.#killIfTheyGoOn(lost, killAt);
+    this.#session = new Session();
+    this.#describe = true;
+    this.#news = true;
+  }
+
+  #killIfTheyGoOn(keys: number[], at: number): void {
+    const kill = (): void => {
+      if (keys.some((key) => this.#held.goesOn(key))) this.#deps.kill();
+    };
+    setTimeout(kill, at - performance.now());
+  }
+
+  /** The main thread is blocked so thoroughly that it cannot even report a timeout. */
+  #giveUpOverdue(now: number): void {
+    for (const run of this.#held.overdue(now)) {
+      const error = new RunAbortedError(
+        'timed_out',
+        'The attempt took longer than its timeout, and its handler does not give way.',
+      );
+      run.reported = true;
+      this.#unsent.push(run.key, false, failureText(run, error, { timed_out: true }));
+      this.#held.markOutlived(run.key);
+      this.#redescribe();
+      this.#abort('timed_out', [run.key]);
+    }
+  }
+
+  #ended(key: number): void {
+    if (this.#held.markEnded(key)) this.#redescribe();
+  }
+
+  /** The number of free slots has changed for good: the server must know. */
+  #redescribe(): void {
+    this.#describe = true;
+    this.#news = true;
+  }
+
+  #abort(reason: AbortReason, keys: number[], message?: string): void {
+    this.#deps.toMain({ kind: 'abort', reason, keys, ...(message === undefined ? {} : { message }) });
+  }
+
+  #logsDone(items: Item[]): void {
+    const logs = items.filter((item) => item.isLog);
+    if (logs.length === 0) return;
+    this.#deps.toMain({
+      kind: 'logs_done',
+      keys: logs.map((item) => item.key),
+      chars: logs.map((item) => item.text.length),
+    });
+  }
+
+  #tell(event: WorkerEvent): void {
+    this.#deps.toMain({ kind: 'event', event });
+  }
+
+  #end(): void {
+    this.#gone = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    for (const call of this.#session.open.values()) call.controller.abort(new Error('the worker has stopped'));
+    this.#deps.toMain({ kind: 'gone' });
+  }
+
+  #setTimer(now: number): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    const session = this.#session;
+    const hasToSay = this.#news || this.#unsent.length > 0;
+    const sendAt = Math.min(
+      session.lastSentAt + this.#heartbeatMs,
+      hasToSay && session.open.size < max_open_calls ? session.freeToTalkAt : Number.POSITIVE_INFINITY,
+      session.open.size === 0 ? this.#quietAt : Number.POSITIVE_INFINITY,
+    );
+    const at = Math.min(
+      Math.max(sendAt, this.#reach.pauseUntil),
+      session.stopAt,
+      this.#held.nextGiveUpAt,
+      this.#byeUntil ?? Number.POSITIVE_INFINITY,
+    );
+    // Timers fire up to a millisecond early; the longest delay a timer can hold is 2^31 ms.
+    this.#timer = setTimeout(() => this.#pump(), Math.min(Math.max(1, Math.ceil(at - now)), 2 ** 31 - 1));
+  }
+}

@@ -1,0 +1,115 @@
+// The lines a run logs, on their way to the protocol thread: gathered into chunks and bounded. A run that logs faster than
+// its lines can be sent loses lines, never memory, and a line says how many were lost. Used by active-run.ts.
+import { type LogLine, limits } from '@punctual/contract';
+import type { Outbox } from './outbox.ts';
+import { type Leased, storable } from './outcome.ts';
+
+/** Lines leave at the latest this much later, and at once when the run ends. */
+const flush_after_ms = 200;
+const max_chunk_lines = 500;
+const max_chunk_chars = 256 * 1024;
+/** Characters on their way to the server, of one run and of all: what is over is dropped and counted. */
+const max_run_chars = 1024 * 1024;
+const max_worker_chars = 8 * 1024 * 1024;
+
+export interface Log {
+  debug(message: string, fields?: Record<string, unknown>): void;
+  info(message: string, fields?: Record<string, unknown>): void;
+  warn(message: string, fields?: Record<string, unknown>): void;
+  error(message: string, fields?: Record<string, unknown>): void;
+}
+
+/** Characters on their way, of all runs of a worker. */
+export interface LogRoom {
+  chars: number;
+}
+
+export class RunLog implements Log {
+  readonly #key: number;
+  readonly #run: Leased;
+  readonly #outbox: Outbox;
+  readonly #room: LogRoom;
+  #lines: LogLine[] = [];
+  #chunkChars = 0;
+  /** Characters of this run that were handed on and not taken by the server yet. */
+  #charsOnTheWay = 0;
+  #dropped = 0;
+  #closed = false;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(key: number, run: Leased, outbox: Outbox, room: LogRoom) {
+    this.#key = key;
+    this.#run = run;
+    this.#outbox = outbox;
+    this.#room = room;
+  }
+
+  debug(message: string, fields?: Record<string, unknown>): void {
+    this.#add('debug', message, fields);
+  }
+
+  info(message: string, fields?: Record<string, unknown>): void {
+    this.#add('info', message, fields);
+  }
+
+  warn(message: string, fields?: Record<string, unknown>): void {
+    this.#add('warn', message, fields);
+  }
+
+  error(message: string, fields?: Record<string, unknown>): void {
+    this.#add('error', message, fields);
+  }
+
+  /** The server took a chunk, or it was dropped. */
+  arrived(chars: number): void {
+    this.#charsOnTheWay -= chars;
+  }
+
+  /** Hands on what is left; later lines are ignored. */
+  close(): void {
+    if (this.#closed) return;
+    this.flush();
+    this.#closed = true;
+  }
+
+  flush(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    if (this.#dropped > 0) {
+      const message = `${this.#dropped} log lines were dropped here: the run logs faster than its lines can be sent.`;
+      this.#lines.push({ at: new Date().toISOString(), level: 'warn', message });
+      this.#dropped = 0;
+    }
+    if (this.#lines.length === 0) return;
+    const { run_id, lease_id } = this.#run;
+    const text = JSON.stringify({ run_id, lease_id, lines: this.#lines });
+    this.#lines = [];
+    this.#chunkChars = 0;
+    this.#charsOnTheWay += text.length;
+    this.#room.chars += text.length;
+    this.#outbox.logs(this.#key, text);
+  }
+
+  #add(level: LogLine['level'], message: string, fields: Record<string, unknown> | undefined): void {
+    if (this.#closed) return;
+    if (this.#charsOnTheWay + this.#chunkChars > max_run_chars || this.#room.chars > max_worker_chars) {
+      this.#dropped += 1;
+      this.#timer ??= setTimeout(() => this.flush(), flush_after_ms);
+      return;
+    }
+    const said = `${message}${fields === undefined ? '' : ` ${shown(fields)}`}`;
+    const text = storable(said, limits.max_log_line_chars);
+    this.#lines.push({ at: new Date().toISOString(), level, message: text });
+    this.#chunkChars += text.length;
+    if (this.#lines.length >= max_chunk_lines || this.#chunkChars >= max_chunk_chars) this.flush();
+    else this.#timer ??= setTimeout(() => this.flush(), flush_after_ms);
+  }
+}
+
+function shown(fields: Record<string, unknown>): string {
+  try {
+    return JSON.stringify(fields);
+  } catch (error) {
+    return `(fields that are not JSON: ${error instanceof Error ? error.message : String(error)})`;
+  }
+}

@@ -1,0 +1,71 @@
+// One session of a worker, in the protocol thread: numbers its calls, knows which of them are open, and until when its
+// lease holds. Begins with a random id and ends when the lease is lost or goodbye was said. protocol.ts owns it.
+import { randomUUID } from 'node:crypto';
+import type { Item } from './unsent.ts';
+
+/** How long before the end of its lease a worker that cannot renew stops its work. */
+const max_margin_ms = 3_000;
+/** A call that reports something and waits is taken to be through with its report, and to wait for work, after this long. */
+const parked_after_ms = 5;
+
+export interface OpenCall {
+  n: number;
+  sentAt: number;
+  /** What it carries; kept until it is answered. */
+  items: Item[];
+  wait: boolean;
+  bye: boolean;
+  /** It carries the description of the worker. */
+  describes: boolean;
+  controller: AbortController;
+}
+
+export class Session {
+  readonly id = randomUUID();
+  readonly open = new Map<number, OpenCall>();
+  /** When the lease ends; null before the first answer. */
+  leaseUntil: number | null = null;
+  lastSentAt = Number.NEGATIVE_INFINITY;
+  #lastN = 0;
+  #marginMs = 0;
+
+  begin(call: Omit<OpenCall, 'n' | 'controller'>): OpenCall {
+    this.#lastN += 1;
+    const begun = { ...call, n: this.#lastN, controller: new AbortController() };
+    this.open.set(begun.n, begun);
+    this.lastSentAt = call.sentAt;
+    return begun;
+  }
+
+  /** The highest number up to which every call before this one was answered or given up. */
+  concludedBefore(n: number): number {
+    let lowest = n;
+    for (const open of this.open.keys()) lowest = Math.min(lowest, open);
+    return lowest - 1;
+  }
+
+  /** An answer renews the lease from the moment its call was sent. */
+  renew(sentAt: number, leaseMs: number): void {
+    this.leaseUntil = Math.max(this.leaseUntil ?? 0, sentAt + leaseMs);
+    this.#marginMs = Math.min(max_margin_ms, leaseMs / 4);
+  }
+
+  /** When work must stop unless an answer has come. */
+  get stopAt(): number {
+    return this.leaseUntil === null ? Number.POSITIVE_INFINITY : this.leaseUntil - this.#marginMs;
+  }
+
+  get oldest(): OpenCall | undefined {
+    return this.open.values().next().value;
+  }
+
+  /** From when on no open call is still busy with what it carried, so that the next batch may leave. */
+  get freeToTalkAt(): number {
+    let at = Number.NEGATIVE_INFINITY;
+    for (const call of this.open.values()) {
+      if (call.items.length > 0)
+        at = Math.max(at, call.wait ? call.sentAt + parked_after_ms : Number.POSITIVE_INFINITY);
+    }
+    return at;
+  }
+}

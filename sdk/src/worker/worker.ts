@@ -1,0 +1,244 @@
+// Worker: takes runs from a Punctual server and gives them to handlers. The handlers run here, in the main thread; the
+// protocol runs in a thread of its own (protocol.ts), so that a handler that blocks the event loop cannot stop heartbeats.
+// `start()` takes work until `stop()`, which waits for what is running and then says goodbye.
+import { Worker as Thread } from 'node:worker_threads';
+import type { Executor, Grant, SyncAnswer } from '@punctual/contract';
+import { ActiveRun, type Handler } from './active-run.ts';
+import { FatalError } from './errors.ts';
+import { checkLabel, defaultWorkerId, describeWorker } from './identity.ts';
+import { type Logger, logEvent, stderrLogger } from './logger.ts';
+import type { FromThread, ThreadOptions, ToThread, WorkerEvent } from './messages.ts';
+import { Outbox } from './outbox.ts';
+import { cancelledText, failureText, releasedText } from './outcome.ts';
+import type { LogRoom } from './run-log.ts';
+import { drainOnSignals } from './signals.ts';
+
+export interface WorkerOptions {
+  /** Where a server is; http://127.0.0.1:7600 unless given. */
+  url?: string | undefined;
+  /** The name of this worker; made from host and process id unless given. */
+  id?: string | undefined;
+  /** How many runs it takes at once; 10 unless given. */
+  slots?: number | undefined;
+  /** The queues it serves; all unless given. */
+  queues?: readonly string[] | null | undefined;
+  /** For each type of job the function that does it. Its result, if any, must be JSON. */
+  handlers?: Readonly<Record<string, Handler>> | undefined;
+  /** For each kind of executor the function that does jobs of it. */
+  executors?: Readonly<Partial<Record<Executor['kind'], Handler>>> | undefined;
+  /** How long `stop()` waits for runs, and how long a handler may ignore its signal. 10 seconds unless given. */
+  stopGraceMs?: number | undefined;
+  /** SIGTERM and SIGINT drain the worker and then end the process; a second one ends it at once. */
+  handleSignals?: boolean | undefined;
+  /** Kill the process when handlers still run at the end of a lost lease. Like handleSignals unless given. */
+  killOnLeaseLoss?: boolean | undefined;
+  /** Where to write what the operator should know; warnings and errors go to standard error unless given. */
+  logger?: Logger | undefined;
+  onEvent?: ((event: WorkerEvent) => void) | undefined;
+}
+
+export class Worker {
+  readonly id: string;
+  readonly #threadOptions: ThreadOptions;
+  readonly #handlers: Map<string, Handler>;
+  readonly #executors: Map<string, Handler>;
+  readonly #options: WorkerOptions;
+  readonly #outbox = new Outbox((report) => this.#toThread(report));
+  readonly #logRoom: LogRoom = { chars: 0 };
+  readonly #active = new Map<number, ActiveRun>();
+  /** Runs that came while every slot was taken: only when handlers outlive their runs. */
+  #backlog: { key: number; run: Grant }[] = [];
+  #draining = false;
+  #thread: Thread | null = null;
+  #stopping: Promise<void> | null = null;
+  #forgetSignals: (() => void) | null = null;
+  #onIdle: (() => void) | null = null;
+  #gone: Promise<void> = Promise.resolve();
+  #onGone: (() => void) | null = null;
+  #onContact: (() => void) | null = null;
+
+  constructor(options: WorkerOptions) {
+    this.#options = options;
+    this.id = options.id ?? defaultWorkerId();
+    checkLabel('the worker id', this.id);
+    this.#handlers = new Map(Object.entries(options.handlers ?? {}));
+    this.#executors = new Map(Object.entries(options.executors ?? {}));
+    this.#threadOptions = {
+      url: options.url ?? 'http://127.0.0.1:7600',
+      workerId: this.id,
+      description: describeWorker({
+        slots: options.slots ?? 10,
+        types: [...this.#handlers.keys()],
+        executors: [...this.#executors.keys()],
+        queues: options.queues ?? null,
+      }),
+      killOnLeaseLoss: options.killOnLeaseLoss ?? options.handleSignals ?? false,
+      stopGraceMs: options.stopGraceMs ?? 10_000,
+    };
+  }
+
+  /** Resolves when the server has answered for the first time, or could not be reached: it is then tried for ever. */
+  start(): Promise<void> {
+    if (this.#thread !== null) throw new Error(`Worker ${this.id} was started already.`);
+    const thread = new Thread(new URL('./thread.js', import.meta.url), {
+      workerData: this.#threadOptions,
+      execArgv: [],
+      name: 'punctual',
+    });
+    this.#thread = thread;
+    this.#gone = new Promise((resolve) => {
+      this.#onGone = resolve;
+    });
+    const contact = new Promise<void>((resolve) => {
+      this.#onContact = resolve;
+    });
+    thread.on('message', (message: FromThread) => this.#receive(message));
+    thread.on('error', (error) => this.#threadFailed(error));
+    if (this.#options.handleSignals === true) this.#forgetSignals = drainOnSignals(() => this.stop());
+    return contact;
+  }
+
+  /** Takes nothing new, waits up to `graceMs` for what runs, then aborts it, reports what is left and says goodbye. */
+  stop(options: { graceMs?: number | undefined } = {}): Promise<void> {
+    this.#stopping ??= this.#stop(options.graceMs ?? this.#threadOptions.stopGraceMs);
+    return this.#stopping;
+  }
+
+  async #stop(graceMs: number): Promise<void> {
+    const thread = this.#thread;
+    if (thread === null) return;
+    this.#event({ type: 'draining', asked_by: 'worker' });
+    this.#drain();
+    this.#toThread({ kind: 'drain' });
+    await this.#idleWithin(graceMs);
+    this.#abortAll('shutdown');
+    await this.#idleWithin(this.#active.size === 0 ? 0 : this.#threadOptions.stopGraceMs + 500);
+    for (const run of this.#active.values()) run.abandon();
+    this.#outbox.flush();
+    this.#toThread({ kind: 'bye' });
+    await this.#gone;
+    await thread.terminate();
+    this.#forgetSignals?.();
+    this.#event({ type: 'stopped' });
+  }
+
+  #receive(message: FromThread): void {
+    switch (message.kind) {
+      case 'runs':
+        return this.#begin(message.firstKey, (JSON.parse(message.text) as SyncAnswer).runs);
+      case 'abort':
+        for (const key of message.keys) this.#abort(key, message);
+        return;
+      case 'logs_done':
+        return this.#logsDone(message.keys, message.chars);
+      case 'drain':
+        this.#draining = message.on || this.#stopping !== null;
+        if (message.on) this.#event({ type: 'draining', asked_by: 'server' });
+        if (this.#draining) this.#drain();
+        return;
+      case 'event':
+        return this.#event(message.event);
+      case 'gone':
+        this.#onContact?.();
+        this.#onGone?.();
+    }
+  }
+
+  /** Without its protocol no run of this worker counts any more. */
+  #threadFailed(error: Error): void {
+    const message = `The protocol thread of the worker failed: ${error.message}`;
+    this.#abortAll('lease_lost', message);
+    this.#event({ type: 'failed', message });
+    this.#onGone?.();
+    if (this.#options.handleSignals === true) process.exit(1);
+  }
+
+  #begin(firstKey: number, runs: Grant[]): void {
+    let key = firstKey;
+    for (const run of runs) {
+      if (this.#draining) this.#outbox.outcome(key, releasedText(run));
+      else if (this.#active.size >= this.#threadOptions.description.slots) this.#backlog.push({ key, run });
+      else this.#startRun(key, run);
+      key += 1;
+    }
+  }
+
+  #startRun(key: number, run: Grant): void {
+    const handler = run.executor === undefined ? this.#handlers.get(run.type) : this.#executors.get(run.executor.kind);
+    if (handler === undefined) {
+      const what = run.executor === undefined ? `handler for the type ${run.type}` : `executor ${run.executor.kind}`;
+      this.#outbox.outcome(key, failureText(run, new Error(`Worker ${this.id} has no ${what}.`)));
+      return;
+    }
+    const active = new ActiveRun(key, run, {
+      outbox: this.#outbox,
+      logRoom: this.#logRoom,
+      stopGraceMs: this.#threadOptions.stopGraceMs,
+      ended: (ended) => this.#ended(ended),
+    });
+    this.#active.set(key, active);
+    active.start(handler);
+  }
+
+  #ended(run: ActiveRun): void {
+    this.#active.delete(run.key);
+    const next = this.#backlog.shift();
+    if (next !== undefined) this.#startRun(next.key, next.run);
+    else if (this.#active.size === 0) this.#onIdle?.();
+  }
+
+  #abort(key: number, { reason, message }: Extract<FromThread, { kind: 'abort' }>): void {
+    const active = this.#active.get(key);
+    if (active !== undefined) return active.abort(reason, message);
+    const unstarted = this.#backlog.find((entry) => entry.key === key);
+    if (unstarted === undefined) return;
+    this.#backlog = this.#backlog.filter((entry) => entry !== unstarted);
+    if (reason === 'cancelled')
+      this.#outbox.outcome(key, cancelledText(unstarted.run, new FatalError(message ?? 'The run was cancelled.')));
+    else this.#outbox.freed(key);
+  }
+
+  #abortAll(reason: 'shutdown' | 'lease_lost', message?: string): void {
+    for (const run of this.#active.values()) run.abort(reason, message);
+  }
+
+  #drain(): void {
+    this.#draining = true;
+    for (const { key, run } of this.#backlog) this.#outbox.outcome(key, releasedText(run));
+    this.#backlog = [];
+  }
+
+  #idleWithin(delayMs: number): Promise<void> {
+    if (this.#active.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, delayMs);
+      this.#onIdle = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  #logsDone(keys: number[], chars: number[]): void {
+    keys.forEach((key, i) => {
+      this.#logRoom.chars -= chars[i] as number;
+      this.#active.get(key)?.logsArrived(chars[i] as number);
+    });
+  }
+
+  #event(event: WorkerEvent): void {
+    if (
+      event.type === 'connected' ||
+      event.type === 'unreachable' ||
+      event.type === 'call_refused' ||
+      event.type === 'failed'
+    )
+      this.#onContact?.();
+    logEvent(this.#options.logger ?? stderrLogger, this.id, event);
+    this.#options.onEvent?.(event);
+  }
+
+  #toThread(message: ToThread): void {
+    this.#thread?.postMessage(message);
+  }
+}

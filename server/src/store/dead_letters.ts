@@ -1,0 +1,168 @@
+// Dead letters in the book: written by settle, reap and claim together with the outcome; here they are read, redriven and
+// discarded. A redrive marks the letter and makes the new run in one statement, so doing it twice makes one run.
+import { type DeadLetter, type DeadLetterQuery, limits, PunctualError, type RedriveMany } from '@punctual/contract';
+import { highestId, newId, segmentOf } from '../base/ids.ts';
+import type { Database, Queryable } from './database.ts';
+import { jobIsLive } from './jobs.ts';
+import { type Page, toPage } from './runs.ts';
+import { type Fragment, join, part, sql } from './sql.ts';
+
+interface DeadLetterRow extends Omit<DeadLetter, 'failed_at' | 'redriven_at' | 'payload'> {
+  payload: string | null;
+  failed_at: Date;
+  redriven_at: Date | null;
+}
+
+const letterColumns = part`
+  d.run_id, d.job_id, j.name, l.type, l.queue, l.priority, j.user_id, j.payload, d.reason, d.error as error_message, d.attempts,
+  d.worker_id as executor_id, d.failed_at, d.redriven_run_id, d.redriven_at`;
+
+const withJobAndLane = part`
+  join punctual.jobs j on j.segment = d.segment and j.job_id = d.job_id
+  join punctual.lanes l on l.lane_id = d.lane_id`;
+
+type Filter = Pick<DeadLetterQuery, 'type' | 'queue' | 'user_id' | 'reason' | 'q'>;
+
+export async function getDeadLetter(db: Queryable, runId: string): Promise<DeadLetter | null> {
+  const rows = await db.query<DeadLetterRow>(sql`
+    select ${letterColumns}
+    from punctual.dead_letters d ${withJobAndLane}
+    where d.segment = ${segmentOf(runId)}::smallint and d.run_id = ${runId}`);
+  return rows[0] === undefined ? null : toLetter(rows[0]);
+}
+
+/** Newest first, in bounded steps as in runs.ts. */
+export async function listDeadLetters(
+  db: Queryable,
+  { redriven, ...filter }: Filter & { redriven?: boolean },
+  page: { below: string | null; limit: number; segments: readonly number[] },
+): Promise<Page<DeadLetter>> {
+  const filters = filtersOf(filter);
+  const perSegment = filters.length === 0 ? page.limit + 1 : Math.max(page.limit + 1, Math.ceil(limits.max_scan / page.segments.length));
+  const rows = await db.query<DeadLetterRow & { horizon: string | null }>(sql`
+    with looked_at as materialized (
+      select d.*
+      from unnest(${page.segments}::smallint[]) s (segment)
+      cross join lateral (
+        select d.*
+        from punctual.dead_letters d
+        where d.segment = s.segment and d.run_id < ${page.below ?? highestId} ${redriven === true ? part`` : part`and d.redriven_at is null`}
+        order by d.run_id desc
+        limit ${perSegment}
+      ) d
+    ),
+    horizon as (
+      select max(lowest)::uuid as run_id
+      from (select min(run_id::text) as lowest from looked_at group by segment having count(*) >= ${perSegment}) stopped
+    ),
+    matched as (
+      select ${letterColumns}
+      from looked_at d ${withJobAndLane}
+      where ${join(filters, ' and ', part`true`)}
+        and d.run_id >= coalesce((select run_id from horizon), '00000000-0000-0000-0000-000000000000')
+      order by d.run_id desc
+      limit ${page.limit + 1}
+    )
+    select h.run_id as horizon, m.*
+    from horizon h
+    left join matched m on true
+    order by m.run_id desc`);
+  const found = rows.filter((row) => row.run_id !== null).map(toLetter);
+  return toPage(found, { limit: page.limit, horizon: rows[0]?.horizon ?? null, idOf: (letter) => letter.run_id });
+}
+
+/** The run that does it again: the same one however often it is asked for. */
+export async function redriveOne(db: Database, runId: string): Promise<string> {
+  const segment = segmentOf(runId);
+  return db.transaction(async (tx) => {
+    const letters = await tx.query<{ job_id: string; redriven_run_id: string | null }>(sql`
+      select job_id, redriven_run_id
+      from punctual.dead_letters
+      where segment = ${segment}::smallint and run_id = ${runId}
+      for update`);
+    const letter = letters[0];
+    if (letter === undefined) throw new PunctualError('dead_letter_not_found');
+    if (letter.redriven_run_id !== null) return letter.redriven_run_id;
+    // The job's row orders us with cancel, run now and other redrives of the same job.
+    const jobs = await tx.query<{ cancelled: boolean; live: boolean }>(sql`
+      select j.cancelled_at is not null as cancelled, ${jobIsLive} as live
+      from punctual.jobs j
+      where j.segment = ${segment}::smallint and j.job_id = ${letter.job_id}
+      for update`);
+    if (jobs[0]?.cancelled !== false) throw new PunctualError('job_ended', { detail: 'The job is cancelled.' });
+    if (jobs[0].live) throw new PunctualError('job_running', { detail: 'Another run of this job has not ended yet.' });
+    const newRun = newId('run', segment);
+    await redrive(tx, segment, part`d.run_id = ${runId}`, [newRun]);
+    return newRun;
+  });
+}
+
+/** Redrives what fits in one segment; answers how many. Letters that somebody else is redriving are left to them. */
+export async function redriveSegment(db: Queryable, segment: number, filter: Filter, limit: number): Promise<number> {
+  const newRuns = Array.from({ length: limit }, () => newId('run', segment));
+  const idle = part`j.cancelled_at is null and not ${jobIsLive}`;
+  return redrive(db, segment, join([idle, ...filtersOf(filter)], ' and ', part`true`), newRuns);
+}
+
+export async function discard(db: Queryable, runId: string): Promise<boolean> {
+  const rows = await db.query(sql`
+    delete from punctual.dead_letters
+    where segment = ${segmentOf(runId)}::smallint and run_id = ${runId}
+    returning run_id`);
+  return rows.length > 0;
+}
+
+async function redrive(db: Queryable, segment: number, which: Fragment, newRuns: readonly string[]): Promise<number> {
+  const rows = await db.query<{ redriven: number }>(sql`
+    with chosen as (
+      -- Two letters of one job must not make two runs at once.
+      select distinct on (c.job_id) c.*
+      from (
+        select d.segment, d.run_id, d.job_id, d.lane_id
+        from punctual.dead_letters d ${withJobAndLane}
+        where d.segment = ${segment}::smallint and d.redriven_at is null and ${which}
+        order by d.run_id
+        limit ${newRuns.length}
+        for update of d, j skip locked
+      ) c
+      order by c.job_id, c.run_id
+    ),
+    numbered as (
+      select c.*, (${newRuns}::uuid[])[row_number() over ()] as new_run_id
+      from chosen c
+    ),
+    marked as (
+      update punctual.dead_letters d
+      set redriven_at = now(), redriven_run_id = n.new_run_id
+      from numbered n
+      where d.segment = n.segment and d.run_id = n.run_id
+    ),
+    made as (
+      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
+      select segment, new_run_id, job_id, lane_id, 0, 'redrive', now(), now()
+      from numbered
+    )
+    select count(*)::integer as redriven
+    from numbered`);
+  return rows[0]?.redriven ?? 0;
+}
+
+function filtersOf({ type, queue, user_id, reason, q }: Filter | RedriveMany): Fragment[] {
+  return [
+    ...(type === undefined ? [] : [part`l.type = ${type}`]),
+    ...(queue === undefined ? [] : [part`l.queue = ${queue}`]),
+    ...(user_id === undefined ? [] : [part`j.user_id = ${user_id}`]),
+    ...(reason === undefined ? [] : [part`d.reason = ${reason}`]),
+    ...(q === undefined ? [] : [part`strpos(lower(d.error), lower(${q})) > 0`]),
+  ];
+}
+
+function toLetter(row: DeadLetterRow): DeadLetter {
+  const { run_id, job_id, name, type, queue, priority, user_id, reason, error_message, attempts, executor_id, redriven_run_id } = row;
+  return {
+    ...{ run_id, job_id, name, type, queue, priority, user_id, reason, error_message, attempts, executor_id, redriven_run_id },
+    payload: row.payload === null ? null : JSON.parse(row.payload),
+    failed_at: row.failed_at.toISOString(),
+    redriven_at: row.redriven_at?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,39 @@
+// A run and its context for tests of executors, without a worker around them.
+import type { Executor, Grant } from '@punctual/contract';
+import type { RunContext } from '@punctual/sdk';
+
+export interface TestContext extends RunContext {
+  lines: string[];
+  controller: AbortController;
+}
+
+export function grant(fields: Partial<Grant> & { executor?: Executor }): Grant {
+  return {
+    run_id: '01970000-0000-7000-8000-000000000001',
+    lease_id: '01970000-0000-7000-8000-000000000002',
+    job_id: '01970000-0000-7000-8000-000000000003',
+    name: 'a run',
+    type: 'test',
+    queue: 'default',
+    priority: 5,
+    user_id: null,
+    payload: null,
+    attempt_number: 2,
+    max_attempts: 4,
+    timeout_ms: 60_000,
+    due_at: '2030-01-31T09:00:00Z',
+    scheduled_for: '2030-01-31T09:00:00Z',
+    fence: 1,
+    ...fields,
+  };
+}
+
+export function context(run: Grant, onLine: (line: string) => void = () => undefined): TestContext {
+  const controller = new AbortController();
+  const lines: string[] = [];
+  const add = (message: string): void => {
+    lines.push(message);
+    onLine(message);
+  };
+  return { run, controller, signal: controller.signal, lines, log: { debug: add, info: add, warn: add, error: add } };
+}

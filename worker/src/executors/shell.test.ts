@@ -1,0 +1,167 @@
+// The shell executor with real processes.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import type { ShellExecutor } from '@punctual/contract';
+import { FatalError, RunAbortedError } from '@punctual/sdk';
+import { deathSignalPrefix } from './program.ts';
+import { context, grant, type TestContext } from './run.test.support.ts';
+import { shellExecutor } from './shell.ts';
+
+const baseEnv = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/tmp' };
+const prefix = await deathSignalPrefix();
+const execute = shellExecutor({ baseEnv, stopGraceMs: 200, prefix });
+
+function begin(
+  command: string[],
+  more: Omit<ShellExecutor, 'kind' | 'command'> & { payload?: unknown } = {},
+  onLine?: (line: string) => void,
+) {
+  const { payload, ...rest } = more;
+  const run = grant({ executor: { kind: 'shell', command, ...rest }, payload });
+  const ctx: TestContext = context(run, onLine);
+  return { ctx, result: Promise.resolve(execute(run, ctx)) };
+}
+
+/** Whether a process is there and not merely waiting to be buried. */
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+async function eventually(condition: () => boolean): Promise<void> {
+  const deadline = performance.now() + 5_000;
+  while (!condition()) {
+    assert.ok(performance.now() < deadline, 'it did not happen within 5 seconds');
+    await new Promise(setImmediate);
+  }
+}
+
+test('a program gets the payload on its input, its arguments unchanged, and only the environment meant for it', async () => {
+  const { ctx, result } = begin(
+    ['sh', '-c', 'cat; echo; echo "$1"; env | cut -d= -f1 | sort | tr "\\n" " "', 'sh', 'a b;$(c)'],
+    {
+      payload: { hello: 'wörld' },
+      env: { MINE: '1' },
+    },
+  );
+  const { exit_code, stdout_tail } = (await result) as { exit_code: number; stdout_tail: string };
+  assert.equal(exit_code, 0);
+  const [payload, argument, names] = stdout_tail.split('\n');
+  assert.equal(payload, '{"hello":"wörld"}');
+  assert.equal(argument, 'a b;$(c)');
+  assert.equal(names?.trim(), 'HOME MINE PATH PUNCTUAL_ATTEMPT PUNCTUAL_JOB_ID PUNCTUAL_RUN_ID PWD');
+  assert.deepEqual(ctx.lines.slice(0, 2), ['{"hello":"wörld"}', 'a b;$(c)']);
+});
+
+test('an exit code other than 0 is a failure to try again with what was said on standard error', async () => {
+  const { result } = begin(['sh', '-c', 'echo out; echo "disk is full" >&2; exit 3']);
+  await assert.rejects(
+    result,
+    (error) =>
+      !(error instanceof FatalError) &&
+      /^The program sh exited with code 3: disk is full$/.test((error as Error).message),
+  );
+});
+
+test('a program killed by a signal is a failure that names it', async () => {
+  await assert.rejects(begin(['sh', '-c', 'kill -SEGV $$']).result, /The program sh was killed by SIGSEGV/);
+});
+
+test('a missing program, a file that is no program and a missing folder are fatal and say where was looked', async () => {
+  for (const [command, cwd, pattern] of [
+    ['no-such-program', undefined, /no program no-such-program on this worker: .* in PATH \(\/usr\/local\/bin/],
+    ['/etc/passwd', undefined, /no program \/etc\/passwd .* at \/etc\/passwd/],
+    ['true', '/no/such/folder', /The folder \/no\/such\/folder does not exist/],
+  ] as const) {
+    await assert.rejects(
+      begin([command], cwd === undefined ? {} : { cwd }).result,
+      (error) => error instanceof FatalError && pattern.test(error.message),
+    );
+  }
+});
+
+test('a program that does not read its input succeeds all the same', async () => {
+  const { result } = begin(['true'], { payload: 'x'.repeat(200_000) });
+  assert.deepEqual(await result, { exit_code: 0, stdout_tail: '' });
+});
+
+test('huge output is neither kept nor stalls the program, and its last part is the result', async () => {
+  const before = process.memoryUsage().rss;
+  let lines = 0;
+  const run = grant({
+    executor: { kind: 'shell', command: ['sh', '-c', 'head -c 300000000 /dev/zero | tr "\\0" x; echo; echo the end'] },
+  });
+  const ctx = { ...context(run), log: { debug() {}, info: () => void (lines += 1), warn() {}, error() {} } };
+  const { stdout_tail } = (await execute(run, ctx)) as { stdout_tail: string };
+  assert.ok(stdout_tail.endsWith('x\nthe end\n'));
+  assert.equal(stdout_tail.length, 16 * 1024);
+  assert.ok(lines > 30_000, `${lines} lines`);
+  const grown = process.memoryUsage().rss - before;
+  assert.ok(grown < 150_000_000, `memory grew by ${grown} bytes`);
+});
+
+test('the signal stops the whole group, also a grandchild deaf to SIGTERM', async () => {
+  const pids: number[] = [];
+  const script = 'sh -c \'trap "" TERM; echo $$; while :; do sleep 1; done\' & echo $$; wait';
+  const { ctx, result } = begin(['sh', '-c', script], {}, (line) => pids.push(Number(line)));
+  await eventually(() => pids.length === 2);
+  const from = performance.now();
+  ctx.controller.abort(new RunAbortedError('cancelled'));
+  await assert.rejects(result, /The run was cancelled/);
+  assert.ok(performance.now() - from < 2_000);
+  await eventually(() => !pids.some(isAlive));
+});
+
+test('a program deaf to SIGTERM is killed after the grace, and not before', async () => {
+  const pids: number[] = [];
+  const script = 'trap "" TERM; echo $$; while :; do sleep 1; done';
+  const { ctx, result } = begin(['sh', '-c', script], {}, (line) => pids.push(Number(line)));
+  await eventually(() => pids.length === 1);
+  const from = performance.now();
+  ctx.controller.abort(new RunAbortedError('timed_out'));
+  await assert.rejects(result, RunAbortedError);
+  const took = performance.now() - from;
+  assert.ok(took >= 190 && took < 3_000, `${took} ms`);
+  await eventually(() => !pids.some(isAlive));
+});
+
+test('a lost lease kills the group at once', async () => {
+  const pids: number[] = [];
+  const patient = shellExecutor({ baseEnv, stopGraceMs: 60_000, prefix });
+  const run = grant({
+    executor: { kind: 'shell', command: ['sh', '-c', 'trap "" TERM; echo $$; while :; do sleep 1; done'] },
+  });
+  const ctx = context(run, (line) => pids.push(Number(line)));
+  const result = Promise.resolve(patient(run, ctx));
+  await eventually(() => pids.length === 1);
+  ctx.controller.abort(new RunAbortedError('lease_lost'));
+  await assert.rejects(result, RunAbortedError);
+  await eventually(() => !pids.some(isAlive));
+});
+
+test('what a program leaves running in its group is killed when it ends, and does not keep the run', async () => {
+  const pids: number[] = [];
+  const { result } = begin(['sh', '-c', 'sleep 1000 & echo $!; exit 0'], {}, (line) => pids.push(Number(line)));
+  assert.equal(((await result) as { exit_code: number }).exit_code, 0);
+  await eventually(() => !pids.some(isAlive));
+});
+
+test('a program dies with its worker, even when that is killed', {
+  skip: prefix.length === 0 && 'setpriv is not here',
+}, async () => {
+  const file = fileURLToPath(new URL('./shell-process.test.support.js', import.meta.url));
+  const child = spawn(process.execPath, [file], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [chunk] = (await once(child.stdout, 'data')) as [Buffer];
+  const pid = Number(chunk.toString());
+  assert.ok(isAlive(pid));
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  await eventually(() => !isAlive(pid));
+});

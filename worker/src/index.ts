@@ -1,0 +1,58 @@
+// The stock worker: an SDK worker that offers the executors http and, if allowed, shell, and the types echo and sleep.
+// `punctual worker` and `punctual start` start it.
+import { readFileSync } from 'node:fs';
+import { type Logger, Worker, type WorkerEvent } from '@punctual/sdk';
+import { httpExecutor } from './executors/http.ts';
+import { deathSignalPrefix } from './executors/program.ts';
+import { shellExecutor } from './executors/shell.ts';
+import { echo } from './types/echo.ts';
+import { sleep } from './types/sleep.ts';
+
+/** What is left of the grace for reporting once a program has been killed. */
+const report_ms = 1_000;
+
+export interface StockWorkerOptions {
+  url: string;
+  id?: string | undefined;
+  slots: number;
+  /** The queues it serves; null for all. */
+  queues: string[] | null;
+  allowShell: boolean;
+  /** Hosts and CIDRs the http executor may call although they are not public. */
+  httpAllow: readonly string[];
+  /** How long it waits for its runs when it stops, and a program has between SIGTERM and SIGKILL. */
+  stopGraceMs: number;
+  /** SIGTERM and SIGINT drain it and end the process, and the process is killed rather than work past a lost lease. */
+  handleSignals?: boolean | undefined;
+  logger?: Logger | undefined;
+  onEvent?: ((event: WorkerEvent) => void) | undefined;
+}
+
+export async function startStockWorker(options: StockWorkerOptions): Promise<Worker> {
+  const { allowShell, httpAllow, stopGraceMs, ...rest } = options;
+  const http = httpExecutor({ allow: httpAllow, version: version() });
+  const shell = allowShell
+    ? shellExecutor({ baseEnv: baseEnv(), stopGraceMs, prefix: await deathSignalPrefix() })
+    : undefined;
+  const worker = new Worker({
+    ...rest,
+    handlers: { echo, sleep },
+    executors: shell === undefined ? { http } : { http, shell },
+    stopGraceMs: stopGraceMs + report_ms,
+  });
+  await worker.start();
+  return worker;
+}
+
+/** Not configuration of ours but the surroundings a program expects: nothing else of the environment, such as DATABASE_URL
+ *  or keys, reaches a job. */
+function baseEnv(): Record<string, string> {
+  const names = ['PATH', 'HOME', 'LANG', 'TZ'];
+  return Object.fromEntries(
+    names.map((name) => [name, process.env[name]]).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+}
+
+function version(): string {
+  return (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version;
+}
