@@ -100,8 +100,8 @@ test('it comes up in an empty folder, and what it prints works as pasted', async
 
 test('the worker it brings calls this machine by http, and runs programs only when that is allowed', async () => {
   using folder = temporaryFolder();
-  const target = http.createServer((_, response) => response.end('"called"')).listen(0, '127.0.0.1');
-  const { port } = target.address() as AddressInfo;
+  const target = http.createServer((_, response) => response.end('"called"'));
+  const port = await listening(target);
   try {
     const first = await startIn(folder.path);
     assert.equal((await create(first.url, ['--http', `http://127.0.0.1:${port}/`])).status, 'SUCCESS');
@@ -300,8 +300,8 @@ test('with DATABASE_URL no embedded PostgreSQL is started; what keeps it from st
 
 test('a port that another program uses is named, with the way to choose another', async () => {
   using folder = temporaryFolder();
-  const other = net.createServer().listen(0, '127.0.0.1');
-  const { port } = other.address() as AddressInfo;
+  const other = net.createServer();
+  const port = await listening(other);
   try {
     const { code, stderr } = await punctual(['start'], {
       env: { PUNCTUAL_DATA_DIR: folder.path, PUNCTUAL_PORT: String(port) },
@@ -354,9 +354,13 @@ test('a server and a worker of their own work together and drain when told to', 
 });
 
 async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as AddressInfo;
+  const server = net.createServer();
+  const port = await listening(server);
   await new Promise((resolve) => server.close(resolve));
   return port;
+}
+
+async function listening(server: net.Server): Promise<number> {
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
 }

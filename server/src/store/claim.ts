@@ -11,6 +11,7 @@
 //
 // Lanes come in the order in which they are to be served; the scan stops as soon as enough runs are locked. The attempt
 // counts from here, so a run that kills its worker uses up its attempts.
+import { int4s, texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { sql } from './sql.ts';
 
@@ -55,7 +56,7 @@ export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<Claim
       where segment = ${order.segment}::smallint
         and ctid = any (array(
           select next.ctid
-          from unnest(${order.lanes}::integer[]) l (lane_id)
+          from unnest(${int4s(order.lanes)}::integer[]) l (lane_id)
           cross join lateral (
             select r.ctid
             from punctual.ready r
@@ -70,7 +71,7 @@ export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<Claim
     ),
     numbered as (
       select t.*, j.user_id, j.name, j.type, j.queue, j.priority, j.payload, j.executor, j.max_retries, j.timeout_ms,
-             (${order.slots}::uuid[])[row_number() over ()] as session_id,
+             (${uuids(order.slots)}::uuid[])[row_number() over ()] as session_id,
              extract(epoch from t.scheduled_for - now()) * 1000 + j.run_timeout_ms as left_ms,
              case when j.cancelled_at is not null then 'cancelled'
                   when j.paused_at is not null then 'paused'
@@ -84,7 +85,7 @@ export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<Claim
       select n.segment, n.run_id, n.job_id, n.lane_id, n.attempts + 1, n.cause, ${order.lease_id}::uuid, n.session_id, w.worker_id,
              n.scheduled_for, n.due_at
       from numbered n
-      join unnest(${[...order.workers.keys()]}::uuid[], ${[...order.workers.values()]}::text[]) w (session_id, worker_id) using (session_id)
+      join unnest(${uuids([...order.workers.keys()])}::uuid[], ${texts([...order.workers.values()])}::text[]) w (session_id, worker_id) using (session_id)
       where n.verdict = 'granted'
     ),
     held as (

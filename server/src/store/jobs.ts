@@ -4,6 +4,7 @@ import type { Job, JobStatus, ScheduleType } from '@punctual/contract';
 import { defaults } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
 import { type PreparedJob, parseBackoff, parseExecutor } from '../rules/job.ts';
+import { int2s, int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
@@ -40,13 +41,17 @@ export async function createJobs(db: Queryable, jobs: readonly NewJob[], submiss
     input as materialized (
       select i.*, coalesce(i.schedule_time, now() + i.delay_ms * interval '1 millisecond', now()) as due_at
       from unnest(
-        ${column(jobs, 'segment')}::smallint[], ${column(jobs, 'job_id')}::uuid[], ${column(jobs, 'run_id')}::uuid[],
-        ${column(jobs, 'lane_id')}::integer[], ${column(jobs, 'user_id')}::text[], ${column(jobs, 'name')}::text[],
-        ${column(jobs, 'type')}::text[], ${column(jobs, 'queue')}::text[], ${column(jobs, 'priority')}::smallint[],
-        ${column(jobs, 'schedule_type')}::punctual.schedule_type[], ${column(jobs, 'schedule_time')}::timestamptz[],
-        ${column(jobs, 'delay_ms')}::bigint[], ${column(jobs, 'payload')}::text[], ${column(jobs, 'executor')}::text[],
-        ${jobs.map((job) => arrayText(job.tags))}::text[], ${column(jobs, 'max_retries')}::smallint[],
-        ${column(jobs, 'timeout_ms')}::integer[], ${column(jobs, 'run_timeout_ms')}::bigint[], ${column(jobs, 'backoff')}::text[], ${column(jobs, 'submission')}::uuid[])
+        ${int2s(jobs.map((job) => job.segment))}::smallint[], ${uuids(jobs.map((job) => job.job_id))}::uuid[],
+        ${uuids(jobs.map((job) => job.run_id))}::uuid[], ${int4s(jobs.map((job) => job.lane_id))}::integer[],
+        ${texts(jobs.map((job) => job.user_id))}::text[], ${texts(jobs.map((job) => job.name))}::text[],
+        ${texts(jobs.map((job) => job.type))}::text[], ${texts(jobs.map((job) => job.queue))}::text[],
+        ${int2s(jobs.map((job) => job.priority))}::smallint[], ${texts(jobs.map((job) => job.schedule_type))}::text[],
+        ${timestamps(jobs.map((job) => (job.schedule_time === null ? null : Date.parse(job.schedule_time))))}::timestamptz[],
+        ${int8s(jobs.map((job) => job.delay_ms))}::bigint[], ${texts(jobs.map((job) => job.payload))}::text[],
+        ${texts(jobs.map((job) => job.executor))}::text[], ${texts(jobs.map((job) => arrayText(job.tags)))}::text[],
+        ${int2s(jobs.map((job) => job.max_retries))}::smallint[], ${int4s(jobs.map((job) => job.timeout_ms))}::integer[],
+        ${int8s(jobs.map((job) => job.run_timeout_ms))}::bigint[], ${texts(jobs.map((job) => job.backoff))}::text[],
+        ${uuids(jobs.map((job) => job.submission))}::uuid[])
         as i (segment, job_id, run_id, lane_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
               delay_ms, payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff, submission)
       ${keyed ? part`where i.submission is null or i.submission in (select w.job_ids[1] from won w)` : part``}
@@ -54,7 +59,7 @@ export async function createJobs(db: Queryable, jobs: readonly NewJob[], submiss
     created as (
       insert into punctual.jobs (segment, job_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
                                  payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff)
-      select segment, job_id, user_id, name, type, queue, priority, schedule_type,
+      select segment, job_id, user_id, name, type, queue, priority, schedule_type::punctual.schedule_type,
              case when schedule_type = 'FUTURE' then due_at end,
              payload, executor, tags::text[], max_retries, timeout_ms, run_timeout_ms, backoff
       from input
@@ -86,8 +91,9 @@ function wonSubmissions(submissions: readonly NewSubmission[]): Fragment {
       insert into punctual.submissions (segment, user_id, key, body_hash, job_ids)
       select segment, user_id, key, body_hash, job_ids::uuid[]
       from unnest(
-        ${column(submissions, 'segment')}::smallint[], ${column(submissions, 'user_id')}::text[], ${column(submissions, 'key')}::text[],
-        ${column(submissions, 'body_hash')}::text[], ${submissions.map((submission) => arrayText(submission.job_ids))}::text[])
+        ${int2s(submissions.map((one) => one.segment))}::smallint[], ${texts(submissions.map((one) => one.user_id))}::text[],
+        ${texts(submissions.map((one) => one.key))}::text[], ${texts(submissions.map((one) => one.body_hash))}::text[],
+        ${texts(submissions.map((one) => arrayText(one.job_ids)))}::text[])
         as s (segment, user_id, key, body_hash, job_ids)
       on conflict do nothing
       returning job_ids
@@ -180,10 +186,6 @@ export function toJob(row: JobRow): Job {
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
   };
-}
-
-function column<Row, K extends keyof Row>(rows: readonly Row[], name: K): Row[K][] {
-  return rows.map((row) => row[name]);
 }
 
 /** An array as PostgreSQL writes it; only labels and ids come here, which need no escaping. */

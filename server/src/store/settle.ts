@@ -12,6 +12,7 @@
 // settled by an earlier call whose answer was lost (findSettled).
 //
 // A run whose cancel was asked for is not tried again: its failure is recorded as CANCELLED.
+import { int8s, texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { sql } from './sql.ts';
 
@@ -40,10 +41,10 @@ export async function settleRuns(db: Queryable, segment: number, settlements: re
     with outcome as materialized (
       select *
       from unnest(
-        ${s.map((o) => o.run_id)}::uuid[], ${s.map((o) => o.lease_id)}::uuid[], ${s.map((o) => o.move)}::text[],
-        ${s.map((o) => o.status)}::punctual.run_outcome[], ${s.map((o) => o.reason)}::text[],
-        ${s.map((o) => o.attempt_outcome)}::punctual.attempt_outcome[], ${s.map((o) => o.error)}::text[],
-        ${s.map((o) => o.result)}::text[], ${s.map((o) => o.retry_delay_ms)}::bigint[])
+        ${uuids(s.map((o) => o.run_id))}::uuid[], ${uuids(s.map((o) => o.lease_id))}::uuid[], ${texts(s.map((o) => o.move))}::text[],
+        ${texts(s.map((o) => o.status))}::text[], ${texts(s.map((o) => o.reason))}::text[],
+        ${texts(s.map((o) => o.attempt_outcome))}::text[], ${texts(s.map((o) => o.error))}::text[],
+        ${texts(s.map((o) => o.result))}::text[], ${int8s(s.map((o) => o.retry_delay_ms))}::bigint[])
         as o (run_id, lease_id, move, status, reason, attempt_outcome, error, result, retry_delay_ms)
     ),
     settled as (
@@ -58,7 +59,7 @@ export async function settleRuns(db: Queryable, segment: number, settlements: re
     ended as (
       insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, lease_id, worker_id,
                                        scheduled_for, due_at, started_at, error, result)
-      select segment, run_id, job_id, lane_id, attempt, cause, status, reason, lease_id, worker_id,
+      select segment, run_id, job_id, lane_id, attempt, cause, status::punctual.run_outcome, reason, lease_id, worker_id,
              scheduled_for, due_at, started_at, error, result
       from settled
       where move = 'end'
@@ -84,7 +85,7 @@ export async function settleRuns(db: Queryable, segment: number, settlements: re
     ),
     recorded as (
       insert into punctual.attempts (segment, run_id, attempt, lease_id, worker_id, outcome, started_at, error)
-      select segment, run_id, attempt, lease_id, worker_id, attempt_outcome, started_at, error
+      select segment, run_id, attempt, lease_id, worker_id, attempt_outcome::punctual.attempt_outcome, started_at, error
       from settled
       where attempt_outcome is not null
     )
