@@ -1,5 +1,5 @@
 // Jobs at the door: reads the request, calls the rule and the store, shapes the answer.
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type BulkRequest, CreateJob, defaults, type FieldError, type Job, jobRoutes, PunctualError } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { jobIdOfFirstRun, kindOf, segmentOf } from '../base/ids.ts';
@@ -141,7 +141,7 @@ function prepareBulk(body: BulkRequest, checkJob: (job: unknown) => FieldError[]
 /** Keys belong to a user; until there are users they all belong to nobody. */
 function submitKey(key: string | undefined, body: unknown): SubmitKey | null {
   if (key === undefined) return null;
-  return { user_id: '', key, body_hash: createHash('sha256').update(JSON.stringify(body)).digest('hex') };
+  return { user_id: '', key, body_hash: hash('sha256', JSON.stringify(body), 'base64url') };
 }
 
 function versionOf(ifMatch: string | undefined): number | null {

@@ -7,6 +7,7 @@ import type { Logger } from '../base/log.ts';
 import { type ClaimedRun, claimRuns } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
 import type { Lane, Lanes } from '../store/lanes.ts';
+import { LowWater } from './low_water.ts';
 import { freeSlots, type Session, type Sessions } from './sessions.ts';
 
 export interface ClaimerOptions {
@@ -28,6 +29,9 @@ export class Claimer {
   readonly #hot = new Set<number>();
   readonly #claiming = new Set<number>();
   readonly #lanesByCapability = new Map<string, { version: number; lanes: number[] }>();
+  readonly #lowWater = new LowWater();
+  /** Segments whose next claim looks from the start, also for rows that committed late, below the mark. */
+  readonly #deep = new Set<number>();
   #stopped = false;
 
   constructor(options: ClaimerOptions) {
@@ -40,7 +44,10 @@ export class Claimer {
   }
 
   wakeAll(): void {
-    for (let segment = 0; segment < this.#options.segments; segment++) this.#hot.add(segment);
+    for (let segment = 0; segment < this.#options.segments; segment++) {
+      this.#hot.add(segment);
+      this.#deep.add(segment);
+    }
     this.run();
   }
 
@@ -65,6 +72,7 @@ export class Claimer {
   }
 
   async #claim(segment: number): Promise<void> {
+    const deep = this.#deep.delete(segment);
     for (const group of this.#groups()) {
       const slots = takeSlots(group.sessions);
       if (slots.length === 0 || group.lanes.length === 0) {
@@ -75,12 +83,13 @@ export class Claimer {
       try {
         const runs = await claimRuns(this.#options.db, {
           segment,
-          lanes: group.lanes,
+          lanes: group.lanes.map((lane_id) => ({ lane_id, after: deep ? 0 : this.#lowWater.of(segment, lane_id) })),
           slots: slots.map((session) => session.session_id),
           workers: new Map(slots.map((session) => [session.session_id, session.worker_id])),
           lease_id,
         });
         release(slots);
+        for (const run of runs) this.#lowWater.taken(segment, run.lane_id, Number(run.fence));
         this.#deliver(runs, lease_id, slots);
         if (runs.length === slots.length) this.#hot.add(segment);
       } catch (error) {

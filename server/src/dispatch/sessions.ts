@@ -14,6 +14,8 @@ export interface Session {
   worker_id: string;
   worker: WorkerDescription | null;
   accept: boolean;
+  /** What the book says: the worker takes nothing new. */
+  draining: boolean;
   /** Runs the worker has or is about to get; `call` is the number of the answer that carries it, 0 before it is sent. */
   held: Map<string, { lease_id: string; call: number }>;
   /** Grants as JSON, to be carried by the next answer. */
@@ -46,6 +48,7 @@ export class Sessions {
       worker_id: workerId,
       worker: null,
       accept: false,
+      draining: false,
       held: new Map(),
       outbox: [],
       cancels: [],

@@ -18,7 +18,7 @@ import type { Lease } from '../store/settle.ts';
 import { endSession, leasesOf, registerSession } from '../store/workers.ts';
 import type { Claimer } from './claim.ts';
 import type { Renewer } from './renew.ts';
-import { reconcile, type Session, type Sessions } from './sessions.ts';
+import { type Parked, reconcile, type Session, type Sessions } from './sessions.ts';
 import { groupBySegment, type Settled, settleOutcomes } from './settle.ts';
 
 export interface SyncOptions {
@@ -38,7 +38,8 @@ export interface SyncOptions {
 interface Call {
   request: SyncRequest;
   arrivedAt: number;
-  refused: Lease[];
+  /** What was reported is being applied and the lease renewed; resolves to what the fence refused. */
+  applied: Promise<Lease[]>;
   /** Aborted when the worker's connection is gone. */
   closed: AbortSignal;
 }
@@ -55,22 +56,17 @@ export class Sync {
   async call(workerId: string, request: SyncRequest, closed: AbortSignal): Promise<string> {
     if (this.#stopping) throw new PunctualError('unavailable', { detail: 'This server is stopping.', retryAfterSeconds: 1 });
     const session = this.#options.sessions.open(request, workerId);
-    const call: Call = { request, arrivedAt: monotonicMs(), refused: [], closed };
+    const arrivedAt = monotonicMs();
     const newest = request.n > session.call;
-    session.seenAt = call.arrivedAt;
+    session.seenAt = arrivedAt;
     if (newest) {
       session.call = request.n;
       session.parked?.answer();
     }
-    call.refused.push(...(await this.#storeLogs(request.logs ?? [])));
-    call.refused.push(...(await this.#settle(request.outcomes ?? [])));
-    await this.#renew(session, call);
+    const call: Call = { request, arrivedAt, closed, applied: this.#apply(session, request, arrivedAt) };
     if (request.bye === true) return this.#sayGoodbye(session, call);
     // A call that was overtaken says nothing about now.
-    if (!newest || request.n < session.call) return this.#answer(session, call);
-    session.accept = request.accept;
-    await this.#giveBack(reconcile(session, request));
-    if (session.compare) await this.#compareWithBook(session, request);
+    if (!newest) return this.#answer(session, call, await call.applied);
     return this.#wait(session, call);
   }
 
@@ -98,6 +94,17 @@ export class Sync {
     }
   }
 
+  /** Settling, renewing and claiming go on side by side: the slots are free as soon as the worker says so. */
+  async #apply(session: Session, request: SyncRequest, arrivedAt: number): Promise<Lease[]> {
+    const renewed = this.#renew(session, request, arrivedAt);
+    const lost = request.n === session.call && request.bye !== true ? reconcile(session, request) : [];
+    const logged = this.#storeLogs(request.logs ?? []);
+    const settled = logged.then((refused) => this.#settle(request.outcomes ?? []).then((more) => [...refused, ...more]));
+    const [refused] = await Promise.all([settled, renewed, this.#giveBack(lost)]);
+    if (session.compare) await this.#compareWithBook(session, request);
+    return refused;
+  }
+
   async #storeLogs(chunks: readonly LogChunk[]): Promise<Lease[]> {
     const refused: Lease[] = [];
     for (const [segment, group] of groupBySegment(chunks)) {
@@ -121,15 +128,15 @@ export class Sync {
     await this.#settle(leases.map((lease) => ({ ...lease, status: 'RELEASED' as const })));
   }
 
-  async #renew(session: Session, { request, arrivedAt }: Call): Promise<void> {
+  async #renew(session: Session, request: SyncRequest, arrivedAt: number): Promise<void> {
     const { db, leaseMs, heartbeatMs, renewer, sessions } = this.#options;
     const begunAt = monotonicMs();
     let alive = true;
     if (request.worker !== undefined) {
       alive = await registerSession(db, session, request.worker, leaseMs);
       session.worker = request.worker;
-      session.accept = true;
-    } else if (arrivedAt - session.renewedAt > heartbeatMs / 4 || session.accept !== request.accept) {
+    } else if (arrivedAt - session.renewedAt > heartbeatMs / 4 || session.draining === request.accept) {
+      session.draining = !request.accept;
       const renewal = await renewer.renew(session.session_id, !request.accept);
       alive = renewal.alive;
       addCancels(session, renewal.cancels);
@@ -155,37 +162,38 @@ export class Sync {
   /** The worker runs nothing any more: whatever the book still says it holds never reached it. */
   async #sayGoodbye(session: Session, call: Call): Promise<string> {
     const { db, segments, sessions } = this.#options;
+    const refused = await call.applied;
     await endSession(db, session.session_id);
     const running = new Set(call.request.running);
     const leases = await leasesOf(db, session.session_id, Array.from({ length: segments }, (_, i) => i));
     await this.#giveBack(leases.filter((lease) => !running.has(lease.run_id)));
     sessions.close(session);
     session.outbox = [];
-    return this.#answer(session, call);
+    return this.#answer(session, call, refused);
   }
 
-  #wait(session: Session, call: Call): Promise<string> | string {
+  /** Answers when there is something to say, a newer call comes or a heartbeat has passed; never before all is applied. */
+  async #wait(session: Session, call: Call): Promise<string> {
     const { request, closed } = call;
-    const tell = session.outbox.length > 0 || session.cancels.length > 0 || call.refused.length > 0 || session.worker === null;
-    if (!request.wait || tell || closed.aborted) return this.#answer(session, call);
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => parked.answer(), this.#options.heartbeatMs);
-      const parked = {
-        n: request.n,
-        answer: () => {
-          clearTimeout(timer);
-          closed.removeEventListener('abort', parked.answer);
-          if (session.parked === parked) session.parked = null;
-          resolve(closed.aborted ? '' : this.#answer(session, call));
-        },
-      };
-      session.parked = parked;
-      closed.addEventListener('abort', parked.answer);
-      this.#options.claimer.run();
-    });
+    session.accept = request.accept;
+    const parked = park(session, request.n, this.#options.heartbeatMs);
+    closed.addEventListener('abort', parked.answer);
+    try {
+      if (!request.wait || session.outbox.length > 0 || closed.aborted) parked.answer();
+      else this.#options.claimer.run();
+      const refused = await call.applied;
+      if (refused.length > 0 || session.cancels.length > 0 || session.outbox.length > 0 || session.worker === null) parked.answer();
+      // A description or a comparison may just have opened the session for work.
+      else this.#options.claimer.run();
+      await parked.answered;
+      return closed.aborted ? '' : this.#answer(session, call, refused);
+    } finally {
+      parked.answer();
+      closed.removeEventListener('abort', parked.answer);
+    }
   }
 
-  #answer(session: Session, { request, arrivedAt, refused }: Call): string {
+  #answer(session: Session, { request, arrivedAt }: Call, refused: readonly Lease[]): string {
     const { serverId, leaseMs, heartbeatMs } = this.#options;
     const runs = session.outbox;
     session.outbox = [];
@@ -204,6 +212,26 @@ export class Sync {
     });
     return `${head.slice(0, -1)},"runs":[${runs.map((run) => run.json).join(',')}]}`;
   }
+}
+
+/** Lets a call wait: until `answer`, which a grant, a cancel, a newer call or the heartbeat calls. */
+function park(session: Session, n: number, heartbeatMs: number): Parked & { answered: Promise<void> } {
+  let ring: () => void = () => {};
+  const answered = new Promise<void>((resolve) => {
+    ring = resolve;
+  });
+  const parked = {
+    n,
+    answered,
+    answer: () => {
+      clearTimeout(timer);
+      if (session.parked === parked) session.parked = null;
+      ring();
+    },
+  };
+  const timer = setTimeout(parked.answer, heartbeatMs);
+  session.parked = parked;
+  return parked;
 }
 
 function addCancels(session: Session, leases: readonly Lease[]): void {

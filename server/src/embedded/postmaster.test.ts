@@ -1,3 +1,4 @@
+// What is read from a postmaster.pid, and what is refused.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parsePidFile } from './postmaster.ts';

@@ -1,3 +1,4 @@
+// Settings that fit the machine, and those nobody may set.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { checkSettings, settingsFor } from './settings.ts';

@@ -1,3 +1,4 @@
+// Where the socket goes when paths are long.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { socketFile, socketFolderFor } from './socket.ts';

@@ -11,13 +11,14 @@
 //
 // Lanes come in the order in which they are to be served; the scan stops as soon as enough runs are locked. The attempt
 // counts from here, so a run that kills its worker uses up its attempts.
-import { int4s, texts, uuids } from './arrays.ts';
+import { int4s, int8s, texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { sql } from './sql.ts';
 
 export interface ClaimedRun {
   run_id: string;
   job_id: string;
+  lane_id: number;
   session_id: string;
   attempt: number;
   /** Grows with each lease of the run: the number under which it last became ready. */
@@ -37,8 +38,8 @@ export interface ClaimedRun {
 
 export interface ClaimOrder {
   segment: number;
-  /** Lane ids, the first to be served first. */
-  lanes: readonly number[];
+  /** The first to be served first; rows up to `after` are known to be gone. */
+  lanes: readonly { lane_id: number; after: number }[];
   /** One entry a free slot: the session that takes the n-th run. */
   slots: readonly string[];
   /** The worker of each session in `slots`. */
@@ -56,11 +57,11 @@ export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<Claim
       where segment = ${order.segment}::smallint
         and ctid = any (array(
           select next.ctid
-          from unnest(${int4s(order.lanes)}::integer[]) l (lane_id)
+          from unnest(${int4s(order.lanes.map((lane) => lane.lane_id))}::integer[], ${int8s(order.lanes.map((lane) => lane.after))}::bigint[]) l (lane_id, after)
           cross join lateral (
             select r.ctid
             from punctual.ready r
-            where r.segment = ${order.segment}::smallint and r.lane_id = l.lane_id
+            where r.segment = ${order.segment}::smallint and r.lane_id = l.lane_id and r.seq > l.after
             order by r.seq
             limit ${order.slots.length}::integer
             for update skip locked
@@ -109,7 +110,7 @@ export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<Claim
       from numbered
       where verdict = 'too_late'
     )
-    select run_id, job_id, session_id, attempts + 1 as attempt, seq as fence, scheduled_for, due_at, name, type, queue, priority, user_id,
+    select run_id, job_id, lane_id, session_id, attempts + 1 as attempt, seq as fence, scheduled_for, due_at, name, type, queue, priority, user_id,
            payload, executor, max_retries, least(timeout_ms, ceil(left_ms))::integer as timeout_ms
     from numbered
     where verdict = 'granted'`);

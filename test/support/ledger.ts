@@ -1,0 +1,48 @@
+// Reads what the jobs themselves wrote, and finds runs that were worked on by two at once.
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Punctual, startProcess } from './process.ts';
+
+export interface LedgerLine {
+  run_id: string;
+  attempt: number;
+  worker: string;
+  what: 'start' | 'tick' | 'stop' | 'end';
+  /** Monotonic, the same for all processes of the machine. */
+  at_ms: number;
+}
+
+const program = fileURLToPath(new URL('./ledger_worker.js', import.meta.url));
+
+export async function startLedgerWorker(options: { url: string; id: string; ledger: string; slots?: number }): Promise<Punctual> {
+  const worker = startProcess(process.execPath, [program, options.url, options.id, path.resolve(options.ledger), String(options.slots ?? 5)], {});
+  await worker.said(/worker ready/);
+  return worker;
+}
+
+export function readLedger(file: string): LedgerLine[] {
+  if (!existsSync(file)) return [];
+  const lines = readFileSync(file, 'utf8').split('\n').filter((line) => line.endsWith('}'));
+  return lines.map((line) => JSON.parse(line) as LedgerLine);
+}
+
+export const monotonicNow = (): number => Number(process.hrtime.bigint() / 1_000n) / 1_000;
+
+/** Attempts of one run whose work overlapped in time: from their first to their last line. */
+export function overlaps(lines: readonly LedgerLine[]): string[] {
+  const spans = new Map<string, { run_id: string; attempt: number; from: number; to: number }>();
+  for (const { run_id, attempt, worker, at_ms } of lines) {
+    const key = `${run_id} ${attempt} ${worker}`;
+    const span = spans.get(key) ?? { run_id, attempt, from: at_ms, to: at_ms };
+    spans.set(key, { ...span, from: Math.min(span.from, at_ms), to: Math.max(span.to, at_ms) });
+  }
+  const found: string[] = [];
+  const all = [...spans.values()].sort((a, b) => a.from - b.from);
+  for (const [i, a] of all.entries()) {
+    for (const b of all.slice(i + 1)) {
+      if (a.run_id === b.run_id && b.from < a.to) found.push(`${a.run_id}: attempt ${a.attempt} until ${a.to}, attempt ${b.attempt} from ${b.from}`);
+    }
+  }
+  return found;
+}
