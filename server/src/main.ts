@@ -58,7 +58,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   await lanes.refresh();
 
   const sessions = new Sessions();
-  const claimer = new Claimer({ db, lanes, sessions, segments, metrics, log });
+  const claimer = new Claimer({ db, lanes, segments, metrics, log });
   const tell = (what: { segments?: Iterable<number>; nextMs?: number | null }): void => {
     const touched = [...(what.segments ?? [])];
     if (touched.length > 0) claimer.wake(touched);
@@ -83,9 +83,11 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     url: options.databaseUrl,
     queryTimeoutMs: config.query_timeout_ms,
     serverId,
+    lanes,
     log,
     onHeard: (heard: Announcement) => {
-      claimer.wake(heard.segments);
+      if (heard.newest_lane <= lanes.newest) claimer.wake(heard.segments);
+      else void lanes.refresh().then(() => claimer.wake(heard.segments), () => {}); // the poll will do it
       for (const order of heard.cancels) sync.cancel(order.session_id, order);
       if (heard.next_ms !== null) loops.dueWithin(heard.next_ms);
     },

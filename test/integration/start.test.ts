@@ -204,9 +204,10 @@ test('a second Ctrl-C stops at once and leaves no process', async () => {
 test('kill -9 leaves no process behind, also none of a job, and the next start works', async () => {
   using folder = temporaryFolder();
   const first = await startIn(folder.path, { PUNCTUAL_ALLOW_SHELL: 'true' });
-  const marker = `${folder.path}/marker`;
-  await punctual(['jobs', 'create', '--url', first.url, '--', 'sh', '-c', `sleep 600 & wait; : ${marker}`]);
-  await eventually(() => assert.notDeepEqual(processesWith(marker), []));
+  const mark = `MARK=${folder.path}/job`;
+  const words = ['jobs', 'create', '--url', first.url, '--env', mark, '--', 'sh', '-c', 'sleep 600 & wait'];
+  assert.equal((await punctual(words)).code, 0);
+  await eventually(() => assert.equal(processesWith(mark).filter((line) => / (sh|sleep) |\/sh /.test(line)).length, 2));
   first.house.process.kill('SIGKILL');
   await first.house.ended;
   await eventually(() => assert.deepEqual(processesWith(folder.path), []));

@@ -27,9 +27,12 @@ import { type Item, Unsent } from './unsent.ts';
 
 const max_open_calls = 2;
 /** A server that answers a call at once although it was to wait, and has nothing to say, is asked again ever more slowly. */
+const hasty_ms = 5;
 const max_rest_ms = 1_000;
-/** With all slots taken nothing can be granted: a call that only waits is sent this much later, in case a report comes. */
-const quiet_delay_ms = 5;
+/** After new runs a call that only waits is sent this much later: short runs have ended by then, and one call does both. */
+const quiet_delay_ms = 2;
+/** With all slots taken nothing can be granted, so there is more time. */
+const full_delay_ms = 10;
 /** Until the first answer says otherwise. */
 const default_heartbeat_ms = 4_000;
 /** No call stays open longer, whatever the server says about its own waiting. */
@@ -38,6 +41,7 @@ const call_timeout_ms = 120_000;
 const bye_patience_ms = 5_000;
 /** After a lease that was lost without warning, handlers get this long to notice before the process is killed. */
 const notice_ms = 1_000;
+
 export interface ProtocolDeps {
   call: (json: string, options: { signal: AbortSignal; timeoutMs: number }) => Promise<string>;
   toMain: (message: FromThread) => void;
@@ -233,10 +237,10 @@ export class Protocol {
   /** When the next call that only waits may leave. */
   #planQuiet(call: OpenCall, answer: SyncAnswer, now: number): void {
     const isIdle = answer.runs.length + answer.cancel.length + call.items.length === 0 && this.#session.open.size === 0;
-    const isHasty = call.wait && isIdle && now - call.sentAt < this.#restMs + quiet_delay_ms;
+    const isHasty = call.wait && isIdle && now - call.sentAt < this.#restMs + hasty_ms;
     this.#restMs = isHasty ? Math.min(max_rest_ms, this.#restMs * 2 + 1) : 0;
-    const isFull = answer.runs.length > 0 && this.#held.size >= this.#slots;
-    this.#quietAt = now + (isFull ? quiet_delay_ms : this.#restMs);
+    const delay = this.#held.size >= this.#slots ? full_delay_ms : quiet_delay_ms;
+    this.#quietAt = now + (answer.runs.length > 0 ? delay : this.#restMs);
   }
 
   /** What the call carried was taken, or is to be sent again. */
@@ -253,6 +257,8 @@ export class Protocol {
     this.#logsDone(call.items);
     if (call.items.length === 0) return;
     this.#caution.taken(this.#unsent);
+    // A newer call is open and has listed these runs as running: until told otherwise the server counts their slots.
+    if (this.#session.open.size > 0) this.#news = true;
   }
 
   #failed(session: Session, call: OpenCall, error: unknown): void {

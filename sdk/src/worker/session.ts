@@ -6,7 +6,7 @@ import type { Item } from './unsent.ts';
 /** How long before the end of its lease a worker that cannot renew stops its work. */
 const max_margin_ms = 3_000;
 /** A call that reports something and waits is taken to be through with its report, and to wait for work, after this long. */
-const parked_after_ms = 5;
+const parked_after_ms = 10;
 
 export interface OpenCall {
   n: number;

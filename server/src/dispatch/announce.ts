@@ -5,6 +5,7 @@ import pg from 'pg';
 import { type Loop, startLoop } from '../base/loop.ts';
 import type { Logger } from '../base/log.ts';
 import { connectionOptions, type Database } from '../store/database.ts';
+import type { Lanes } from '../store/lanes.ts';
 import type { CancelOrder } from '../store/run_moves.ts';
 import { listenTo, notify } from '../store/notify.ts';
 
@@ -14,6 +15,8 @@ export interface Announcement {
   cancels: CancelOrder[];
   /** Something waits that is due within this many ms. */
   next_ms: number | null;
+  /** The newest lane the speaker knows: work may lie in one that the hearer does not know yet. */
+  newest_lane: number;
 }
 
 export interface AnnouncerOptions {
@@ -21,6 +24,7 @@ export interface AnnouncerOptions {
   url: string;
   queryTimeoutMs: number;
   serverId: string;
+  lanes: Lanes;
   log: Logger;
   onHeard: (announcement: Announcement) => void;
 }
@@ -64,6 +68,7 @@ export class Announcer {
       segments: [...this.#segments],
       cancels: this.#cancels.splice(0, maxCancels),
       next_ms: this.#nextMs,
+      newest_lane: this.#options.lanes.newest,
     };
     this.#segments.clear();
     this.#nextMs = null;

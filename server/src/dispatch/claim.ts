@@ -1,19 +1,18 @@
 // Work meets hands: collects the demand of all workers connected here and claims for them in wide batches, a segment at a
 // time, where there may be work. Woken by submits, due runs, returned runs, other servers, and once a poll interval for
 // all segments: a lost wake costs latency, never work.
-import { randomUUID } from 'node:crypto';
+import { newToken } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Logger } from '../base/log.ts';
 import { type ClaimedRun, claimRuns } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
 import type { Lane, Lanes } from '../store/lanes.ts';
 import { LowWater } from './low_water.ts';
-import { freeSlots, type Session, type Sessions } from './sessions.ts';
+import { freeSlots, type Session } from './sessions.ts';
 
 export interface ClaimerOptions {
   db: Database;
   lanes: Lanes;
-  sessions: Sessions;
   segments: number;
   metrics: Metrics;
   log: Logger;
@@ -23,47 +22,83 @@ export interface ClaimerOptions {
 const maxClaims = 2;
 const maxClaimRuns = 500;
 
+/** Sessions that can serve the same lanes, and where there may be work for them. */
+interface Group {
+  sessions: Set<Session>;
+  lanes: { version: number; ids: number[] };
+  /** Segments that may hold due runs of these lanes, in the order in which they were heard of. */
+  hot: Set<number>;
+  /** Segments whose next claim looks from the start, also for rows that committed late, below the mark. */
+  deep: Set<number>;
+  claiming: Set<number>;
+}
+
 export class Claimer {
   readonly #options: ClaimerOptions;
-  /** Segments that may hold due runs, in the order in which they were heard of. */
-  readonly #hot = new Set<number>();
-  readonly #claiming = new Set<number>();
-  readonly #lanesByCapability = new Map<string, { version: number; lanes: number[] }>();
+  readonly #all: readonly number[];
+  readonly #groups = new Map<string, Group>();
   readonly #lowWater = new LowWater();
-  /** Segments whose next claim looks from the start, also for rows that committed late, below the mark. */
-  readonly #deep = new Set<number>();
+  #claims = 0;
   #stopped = false;
 
   constructor(options: ClaimerOptions) {
     this.#options = options;
+    this.#all = Array.from({ length: options.segments }, (_, i) => i);
+  }
+
+  /** Lets a session take part, under what it says it can serve. A wake stays until somebody of the group has looked. */
+  join(session: Session): void {
+    this.leave(session);
+    session.capability = JSON.stringify([session.worker?.types, session.worker?.executors, session.worker?.queues]);
+    let group = this.#groups.get(session.capability);
+    if (group === undefined) {
+      group = { sessions: new Set(), lanes: { version: -1, ids: [] }, hot: new Set(this.#all), deep: new Set(this.#all), claiming: new Set() };
+      this.#groups.set(session.capability, group);
+    }
+    group.sessions.add(session);
+  }
+
+  leave(session: Session): void {
+    const group = this.#groups.get(session.capability);
+    group?.sessions.delete(session);
+    if (group?.sessions.size === 0) this.#groups.delete(session.capability);
   }
 
   wake(segments: Iterable<number>): void {
-    for (const segment of segments) if (segment < this.#options.segments) this.#hot.add(segment);
+    for (const segment of segments) {
+      if (segment >= this.#options.segments) continue;
+      for (const group of this.#groups.values()) group.hot.add(segment);
+    }
     this.run();
   }
 
   wakeAll(): void {
-    for (let segment = 0; segment < this.#options.segments; segment++) {
-      this.#hot.add(segment);
-      this.#deep.add(segment);
+    for (const group of this.#groups.values()) {
+      for (const segment of this.#all) {
+        group.hot.add(segment);
+        group.deep.add(segment);
+      }
     }
     this.run();
   }
 
   /** Claims where there is both work and demand; called whenever one of them may have come. */
   run(): void {
-    if (this.#stopped) return;
-    for (const segment of this.#hot) {
-      if (this.#claiming.size >= maxClaims) return;
-      if (this.#claiming.has(segment)) continue;
-      if (this.#options.sessions.idleSlots() === 0) return;
-      this.#hot.delete(segment);
-      this.#claiming.add(segment);
-      void this.#claim(segment).finally(() => {
-        this.#claiming.delete(segment);
-        this.run();
-      });
+    for (const group of this.#groups.values()) {
+      for (const segment of group.hot) {
+        if (this.#stopped || this.#claims >= maxClaims) return;
+        if (group.claiming.has(segment)) continue;
+        const slots = takeSlots(group.sessions);
+        if (slots.length === 0) break;
+        this.#claims++;
+        group.hot.delete(segment);
+        group.claiming.add(segment);
+        void this.#claim(group, segment, slots).finally(() => {
+          this.#claims--;
+          group.claiming.delete(segment);
+          this.run();
+        });
+      }
     }
   }
 
@@ -71,33 +106,24 @@ export class Claimer {
     this.#stopped = true;
   }
 
-  async #claim(segment: number): Promise<void> {
-    const deep = this.#deep.delete(segment);
-    for (const group of this.#groups()) {
-      const slots = takeSlots(group.sessions);
-      if (slots.length === 0 || group.lanes.length === 0) {
-        release(slots);
-        continue;
-      }
-      const lease_id = randomUUID();
-      try {
-        const runs = await claimRuns(this.#options.db, {
-          segment,
-          lanes: group.lanes.map((lane_id) => ({ lane_id, after: deep ? 0 : this.#lowWater.of(segment, lane_id) })),
-          slots: slots.map((session) => session.session_id),
-          workers: new Map(slots.map((session) => [session.session_id, session.worker_id])),
-          lease_id,
-        });
-        release(slots);
-        for (const run of runs) this.#lowWater.taken(segment, run.lane_id, Number(run.fence));
-        this.#deliver(runs, lease_id, slots);
-        if (runs.length === slots.length) this.#hot.add(segment);
-      } catch (error) {
-        // The claim may have been made all the same: the book must be compared before these sessions get more.
-        release(slots);
-        for (const session of new Set(slots)) session.compare = true;
-        this.#options.log.warn({ err: error, segment }, 'claim failed; it is tried again at the next poll');
-      }
+  async #claim(group: Group, segment: number, slots: readonly Session[]): Promise<void> {
+    const deep = group.deep.delete(segment);
+    const lanes = this.#lanesOf(group).map((lane_id) => ({ lane_id, after: deep ? 0 : this.#lowWater.of(segment, lane_id) }));
+    const lease_id = newToken();
+    const workers = new Map(slots.map((session) => [session.session_id, session.worker_id]));
+    try {
+      const order = { segment, lanes, slots: slots.map((session) => session.session_id), workers, lease_id };
+      const runs = lanes.length === 0 ? [] : await claimRuns(this.#options.db, order);
+      release(slots);
+      for (const run of runs) this.#lowWater.taken(segment, run.lane_id, Number(run.fence));
+      if (runs.length === slots.length) group.hot.add(segment);
+      this.#deliver(runs, lease_id, slots);
+    } catch (error) {
+      // The claim may have been made all the same: the book must be compared before these sessions get more.
+      release(slots);
+      group.hot.add(segment);
+      for (const session of new Set(slots)) session.compare = true;
+      this.#options.log.warn({ err: error, segment }, 'claim failed; it is tried again');
     }
   }
 
@@ -112,28 +138,14 @@ export class Claimer {
     for (const session of sessions.values()) if (session.outbox.length > 0) session.parked?.answer();
   }
 
-  /** Sessions with free slots, by what they can serve. */
-  #groups(): { lanes: number[]; sessions: Session[] }[] {
-    const groups = new Map<string, Session[]>();
-    for (const session of this.#options.sessions.all()) {
-      if (freeSlots(session) === 0) continue;
-      const capability = capabilityOf(session);
-      const group = groups.get(capability);
-      if (group === undefined) groups.set(capability, [session]);
-      else group.push(session);
-    }
-    return [...groups].map(([capability, sessions]) => ({ lanes: this.#lanesOf(capability, sessions[0] as Session), sessions }));
-  }
-
-  #lanesOf(capability: string, session: Session): number[] {
+  #lanesOf(group: Group): number[] {
     const { lanes } = this.#options;
-    const cached = this.#lanesByCapability.get(capability);
-    if (cached?.version === lanes.version) return cached.lanes;
-    const served = [...lanes.all()].filter((lane) => serves(session, lane)).sort((a, b) => b.priority - a.priority || a.lane_id - b.lane_id);
-    const ids = served.map((lane) => lane.lane_id);
-    if (this.#lanesByCapability.size > 10_000) this.#lanesByCapability.clear();
-    this.#lanesByCapability.set(capability, { version: lanes.version, lanes: ids });
-    return ids;
+    const [session] = group.sessions;
+    if (group.lanes.version !== lanes.version && session !== undefined) {
+      const served = [...lanes.all()].filter((lane) => serves(session, lane)).sort((a, b) => b.priority - a.priority || a.lane_id - b.lane_id);
+      group.lanes = { version: lanes.version, ids: served.map((lane) => lane.lane_id) };
+    }
+    return group.lanes.ids;
   }
 }
 
@@ -143,12 +155,8 @@ function serves({ worker }: Session, lane: Lane): boolean {
   return lane.executor === 'handler' ? worker.types.includes(lane.type) : (worker.executors as string[]).includes(lane.executor);
 }
 
-function capabilityOf({ worker }: Session): string {
-  return JSON.stringify([worker?.types, worker?.executors, worker?.queues]);
-}
-
 /** One entry a slot, sessions in turn, so that little work is spread over many workers. */
-function takeSlots(sessions: readonly Session[]): Session[] {
+function takeSlots(sessions: Iterable<Session>): Session[] {
   const slots: Session[] = [];
   let given = true;
   while (given && slots.length < maxClaimRuns) {

@@ -13,6 +13,8 @@ export interface Session {
   session_id: string;
   worker_id: string;
   worker: WorkerDescription | null;
+  /** What it can serve, as one text: claims are made for all sessions of the same. */
+  capability: string;
   accept: boolean;
   /** What the book says: the worker takes nothing new. */
   draining: boolean;
@@ -47,6 +49,7 @@ export class Sessions {
       session_id: request.session_id,
       worker_id: workerId,
       worker: null,
+      capability: '',
       accept: false,
       draining: false,
       held: new Map(),

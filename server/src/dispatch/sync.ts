@@ -89,9 +89,14 @@ export class Sync {
     const oldest = monotonicMs() - this.#options.leaseMs;
     for (const session of this.#options.sessions.all()) {
       if (session.seenAt > oldest || session.parked !== null || session.reserved > 0) continue;
-      this.#options.sessions.close(session);
+      this.#forget(session);
       await this.#giveBack(session.outbox.map(({ lease }) => lease));
     }
+  }
+
+  #forget(session: Session): void {
+    this.#options.claimer.leave(session);
+    this.#options.sessions.close(session);
   }
 
   /** Settling, renewing and claiming go on side by side: the slots are free as soon as the worker says so. */
@@ -129,12 +134,13 @@ export class Sync {
   }
 
   async #renew(session: Session, request: SyncRequest, arrivedAt: number): Promise<void> {
-    const { db, leaseMs, heartbeatMs, renewer, sessions } = this.#options;
+    const { db, leaseMs, heartbeatMs, renewer, claimer } = this.#options;
     const begunAt = monotonicMs();
     let alive = true;
     if (request.worker !== undefined) {
       alive = await registerSession(db, session, request.worker, leaseMs);
       session.worker = request.worker;
+      if (alive) claimer.join(session);
     } else if (arrivedAt - session.renewedAt > heartbeatMs / 4 || session.draining === request.accept) {
       session.draining = !request.accept;
       const renewal = await renewer.renew(session.session_id, !request.accept);
@@ -147,7 +153,7 @@ export class Sync {
       session.renewedAt = begunAt;
       return;
     }
-    sessions.close(session);
+    this.#forget(session);
     throw new PunctualError('session_lost');
   }
 
@@ -161,13 +167,13 @@ export class Sync {
 
   /** The worker runs nothing any more: whatever the book still says it holds never reached it. */
   async #sayGoodbye(session: Session, call: Call): Promise<string> {
-    const { db, segments, sessions } = this.#options;
+    const { db, segments } = this.#options;
     const refused = await call.applied;
     await endSession(db, session.session_id);
     const running = new Set(call.request.running);
     const leases = await leasesOf(db, session.session_id, Array.from({ length: segments }, (_, i) => i));
     await this.#giveBack(leases.filter((lease) => !running.has(lease.run_id)));
-    sessions.close(session);
+    this.#forget(session);
     session.outbox = [];
     return this.#answer(session, call, refused);
   }

@@ -20,6 +20,7 @@ export class Lanes {
   readonly #db: Queryable;
   readonly #byKey = new Map<string, Lane>();
   readonly #byId = new Map<number, Lane>();
+  #newest = 0;
   /** Grows when a lane is added: what others derived from the lanes is then out of date. */
   version = 0;
 
@@ -46,14 +47,18 @@ export class Lanes {
     });
   }
 
+  /** The highest number known. */
+  get newest(): number {
+    return this.#newest;
+  }
+
   /** Reads lanes that other servers made. */
   async refresh(): Promise<void> {
-    const newest = Math.max(0, ...this.#byId.keys());
     // A lane may commit late with a smaller number: look back a little.
     this.#remember(await this.#db.query<Lane>(sql`
       select lane_id, queue, type, executor, priority
       from punctual.lanes
-      where lane_id > ${newest - 1000}`));
+      where lane_id > ${this.#newest - 1000}`));
   }
 
   async #create(keys: LaneKey[]): Promise<void> {
@@ -83,6 +88,7 @@ export class Lanes {
       this.#byId.set(lane.lane_id, lane);
       this.#byKey.set(keyText(lane), lane);
       this.version++;
+      this.#newest = Math.max(this.#newest, lane.lane_id);
     }
   }
 }

@@ -57,6 +57,7 @@ test('the payload is posted as JSON with headers that name the run and the attem
   assert.equal(seen.headers['idempotency-key'], '01970000-0000-7000-8000-000000000001');
   assert.equal(seen.headers['punctual-run-id'], '01970000-0000-7000-8000-000000000001');
   assert.equal(seen.headers['punctual-attempt'], '2');
+  assert.equal(seen.headers['punctual-fence'], String(grant({}).fence));
   assert.equal(seen.headers['user-agent'], 'Punctual/0.0.0');
 });
 

@@ -37,6 +37,8 @@ const ownHeaders = new Set([
   'idempotency-key',
   'punctual-run-id',
   'punctual-attempt',
+  'punctual-fence',
+  'punctual-scheduled-for',
 ]);
 
 export function httpExecutor({ allow, version, lookup = lookupAll }: HttpExecutorOptions): Handler {
@@ -156,6 +158,8 @@ function headersOf(
   headers['idempotency-key'] = run.run_id;
   headers['punctual-run-id'] = run.run_id;
   headers['punctual-attempt'] = String(run.attempt_number);
+  headers['punctual-fence'] = String(run.fence);
+  headers['punctual-scheduled-for'] = run.scheduled_for;
   if (body !== undefined) headers['content-length'] = String(Buffer.byteLength(body));
   return headers;
 }

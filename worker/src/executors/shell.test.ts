@@ -56,7 +56,10 @@ test('a program gets the payload on its input, its arguments unchanged, and only
   const [payload, argument, names] = stdout_tail.split('\n');
   assert.equal(payload, '{"hello":"wörld"}');
   assert.equal(argument, 'a b;$(c)');
-  assert.equal(names?.trim(), 'HOME MINE PATH PUNCTUAL_ATTEMPT PUNCTUAL_JOB_ID PUNCTUAL_RUN_ID PWD');
+  assert.equal(
+    names?.trim(),
+    'HOME MINE PATH PUNCTUAL_ATTEMPT PUNCTUAL_FENCE PUNCTUAL_JOB_ID PUNCTUAL_RUN_ID PUNCTUAL_SCHEDULED_FOR PWD',
+  );
   assert.deepEqual(ctx.lines.slice(0, 2), ['{"hello":"wörld"}', 'a b;$(c)']);
 });
 

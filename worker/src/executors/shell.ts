@@ -37,6 +37,8 @@ export function shellExecutor(options: ShellExecutorOptions): Handler {
       PUNCTUAL_RUN_ID: run.run_id,
       PUNCTUAL_JOB_ID: run.job_id,
       PUNCTUAL_ATTEMPT: String(run.attempt_number),
+      PUNCTUAL_FENCE: String(run.fence),
+      PUNCTUAL_SCHEDULED_FOR: run.scheduled_for,
       ...executor.env,
     };
     const child = await start(executor, env, options.prefix);

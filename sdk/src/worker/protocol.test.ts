@@ -1,0 +1,160 @@
+// The protocol alone, with calls that are answered by hand: what depends on the order of answers.
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import { type Grant, PunctualError, type SyncAnswer, type SyncRequest } from '@punctual/contract';
+import type { FromThread, Report } from './messages.ts';
+import { Protocol } from './protocol.ts';
+
+interface HandCall {
+  request: SyncRequest;
+  answer: (fields?: Partial<SyncAnswer>) => void;
+  fail: (error: Error) => void;
+}
+
+class Hand {
+  readonly told: FromThread[] = [];
+  readonly protocol: Protocol;
+  readonly #calls: HandCall[] = [];
+  #taken = 0;
+  #isOver = false;
+  readonly #heartbeatMs: number;
+  #wake: () => void = () => undefined;
+
+  constructor(heartbeatMs = 60) {
+    this.#heartbeatMs = heartbeatMs;
+    const description = { host: 'h', pid: 1, version: 'v', slots: 2, types: ['echo'], executors: [], queues: null };
+    const options = { url: '', workerId: 'w', description, killOnLeaseLoss: false, stopGraceMs: 1_000 };
+    this.protocol = new Protocol(options, {
+      call: this.#call,
+      toMain: (message) => void this.told.push(message),
+      kill: () => undefined,
+    });
+    this.protocol.start();
+  }
+
+  readonly #call = (json: string): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const base = {
+        server_id: 's',
+        lease_ms: 60_000,
+        heartbeat_ms: this.#heartbeatMs,
+        describe: false,
+        runs: [],
+        cancel: [],
+        refused: [],
+        drain: false,
+      };
+      const answer = (fields: Partial<SyncAnswer> = {}): void => resolve(JSON.stringify({ ...base, ...fields }));
+      this.#calls.push({ request: JSON.parse(json) as SyncRequest, answer, fail: reject });
+      if (this.#isOver) answer();
+      this.#wake();
+    });
+
+  /** The next call, as soon as it is made. */
+  async next(): Promise<HandCall> {
+    while (this.#calls[this.#taken] === undefined) await new Promise<void>((resolve) => (this.#wake = resolve));
+    this.#taken += 1;
+    return this.#calls[this.#taken - 1] as HandCall;
+  }
+
+  report(fields: Partial<Report>): void {
+    this.protocol.report({
+      kind: 'report',
+      keys: [],
+      outcomes: [],
+      logKeys: [],
+      logs: [],
+      stuck: [],
+      freed: [],
+      ...fields,
+    });
+  }
+
+  end(): void {
+    this.#isOver = true;
+    for (const call of this.#calls) call.answer();
+    this.protocol.bye();
+  }
+}
+
+function grant(): Grant {
+  return { run_id: randomUUID(), lease_id: randomUUID(), timeout_ms: 60_000 } as Grant;
+}
+
+function outcome({ run_id, lease_id }: Grant): string {
+  return JSON.stringify({ run_id, lease_id, status: 'SUCCESS' });
+}
+
+test('when an overtaken call is answered, the next call says at once that its runs are done', async () => {
+  const hand = new Hand(60_000);
+  const [first, second] = [grant(), grant()];
+  (await hand.next()).answer({ runs: [first, second] });
+  const parked = await hand.next();
+  hand.report({ keys: [1], outcomes: [outcome(first)] });
+  const report = await hand.next();
+  assert.deepEqual(report.request.running, [second.run_id]);
+  parked.answer();
+  hand.report({ keys: [2], outcomes: [outcome(second)] });
+  const overtaking = await hand.next();
+  assert.deepEqual(overtaking.request.running, [first.run_id]);
+  report.answer();
+  const correction = await hand.next();
+  assert.deepEqual([correction.request.running, correction.request.concluded], [[second.run_id], report.request.n]);
+  hand.end();
+});
+
+test('runs in an answer to a session that was lost meanwhile are not started', async () => {
+  const hand = new Hand();
+  (await hand.next()).answer();
+  const late = await hand.next();
+  const beat = await hand.next();
+  beat.fail(new PunctualError('session_lost'));
+  const fresh = await hand.next();
+  assert.notEqual(fresh.request.session_id, late.request.session_id);
+  assert.deepEqual([fresh.request.n, fresh.request.worker?.slots], [1, 2]);
+  late.answer({ runs: [grant()] });
+  fresh.answer();
+  await hand.next();
+  assert.deepEqual(
+    hand.told.filter(({ kind }) => kind === 'runs'),
+    [],
+  );
+  hand.end();
+});
+
+test('a call that was overtaken and is never answered is given up, and what it carried goes again', async () => {
+  const hand = new Hand();
+  const run = grant();
+  (await hand.next()).answer({ runs: [run] });
+  (await hand.next()).answer();
+  hand.report({ keys: [1], outcomes: [outcome(run)] });
+  let lost = await hand.next();
+  while (lost.request.outcomes === undefined) lost = await hand.next();
+  const beat = await hand.next();
+  assert.equal(beat.request.outcomes, undefined);
+  const again = await hand.next();
+  assert.equal(again.request.outcomes?.[0]?.run_id, run.run_id);
+  assert.equal(again.request.concluded, lost.request.n);
+  hand.end();
+});
+
+test('handlers that outlive their runs lower the slots the server is told of, until they end', async () => {
+  const hand = new Hand();
+  const runs = [grant(), grant()];
+  (await hand.next()).answer({ runs });
+  hand.report({ keys: [1], outcomes: [outcome(runs[0] as Grant)], stuck: [1] });
+  const one = await hand.next();
+  assert.deepEqual([one.request.worker?.slots, one.request.accept], [1, true]);
+  one.answer();
+  hand.report({ keys: [2], outcomes: [outcome(runs[1] as Grant)], stuck: [2] });
+  let none = await hand.next();
+  while (none.request.outcomes === undefined) none = await hand.next();
+  assert.equal(none.request.accept, false);
+  none.answer();
+  hand.report({ freed: [1, 2] });
+  let free = await hand.next();
+  while (free.request.worker === undefined) free = await hand.next();
+  assert.deepEqual([free.request.worker.slots, free.request.accept], [2, true]);
+  hand.end();
+});

@@ -1,0 +1,122 @@
+// Too much, or no room: the answer is 429 or 503 with Retry-After, memory stays bounded, and it recovers by itself.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { Client, PunctualError } from '@punctual/sdk';
+import { startEmbedded } from '@punctual/server/embedded';
+import { eventually } from '../support/eventually.ts';
+import { Hand, outcome } from '../support/hand.ts';
+import { openHouse } from '../support/house.ts';
+import { startServerProcess } from '../support/process.ts';
+
+test('submits beyond what may wait are answered 429 with Retry-After, and those that wait are kept', async () => {
+  await using house = await openHouse({ config: { max_waiting_submits: 50 } });
+  const { job_id } = await house.client.jobs.create({ type: 'nobody' }); // the lane exists
+  const post = (): Promise<Response> => fetch(`${house.url}/jobs`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"type":"nobody"}' });
+  const answers = await house.db.transaction(async (tx) => {
+    await tx.query({ name: '', text: 'lock table punctual.jobs in share mode', values: [] });
+    const flood = Array.from({ length: 300 }, post);
+    const refused = await Promise.all(flood.slice(200).map(async (answer) => (await Promise.race([answer, new Promise<null>((resolve) => setTimeout(resolve, 2_000, null))]))?.status));
+    assert.ok(refused.includes(429), 'nothing was refused');
+    const { status } = await fetch(`${house.url}/healthz`);
+    assert.equal(status, 200, 'the server does not answer under overload');
+    const gauge = /punctual_waiting_submits (\d+)/.exec(await (await fetch(`${house.url}/metrics`)).text());
+    assert.ok(Number(gauge?.[1]) <= 50, `${gauge?.[1]} wait`);
+    return flood;
+  });
+  const all = await Promise.all(answers);
+  const created = all.filter((answer) => answer.status === 201).length;
+  for (const answer of all) {
+    assert.ok(answer.status === 201 || answer.status === 429, `answered ${answer.status}`);
+    if (answer.status === 429) assert.ok(Number(answer.headers.get('retry-after')) >= 1);
+  }
+  assert.equal(await house.count('jobs'), created + 1, 'what was acknowledged is there, what was refused is not');
+  assert.equal((await post()).status, 201, 'it does not recover');
+  assert.equal((await house.client.jobs.get(job_id)).status, 'SCHEDULED');
+});
+
+test('a database that does not answer costs 503 with Retry-After, and its connections are replaced', async () => {
+  await using house = await openHouse({ config: { query_timeout_ms: 400, pool_size: 3 } });
+  await house.client.jobs.create({ type: 'nobody' });
+  await house.db.transaction(async (tx) => {
+    await tx.query({ name: '', text: 'lock table punctual.jobs in access exclusive mode', values: [] });
+    const answer = await fetch(`${house.url}/jobs`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"type":"nobody"}' });
+    assert.equal(answer.status, 503);
+    assert.equal(((await answer.json()) as { code: string }).code, 'unavailable');
+    assert.ok(Number(answer.headers.get('retry-after')) >= 1);
+  });
+  await eventually(async () => assert.equal((await fetch(`${house.url}/readyz`)).status, 200));
+  await house.client.jobs.create({ type: 'nobody' });
+});
+
+test('a hundred thousand log lines and large results do not disturb the worker that sends them', async () => {
+  await using house = await openHouse();
+  const { job_id } = await house.client.jobs.create({ type: 'echo' });
+  const hand = new Hand(house.url);
+  const [run] = await hand.take();
+  assert.ok(run);
+  const lines = Array.from({ length: 1_000 }, (_, i) => ({ at: new Date().toISOString(), level: 'info' as const, message: `${i} ${'x'.repeat(100)}` }));
+  for (let i = 0; i < 100; i++) {
+    const { refused } = await hand.call({ running: [run.run_id], logs: [{ run_id: run.run_id, lease_id: run.lease_id, lines }] });
+    assert.deepEqual(refused, []);
+  }
+  await hand.call({ outcomes: [outcome(run, { result: 'x'.repeat(2_000_000) })] });
+  const ended = await house.ended(job_id);
+  assert.equal(ended.status, 'SUCCESS', 'the work was done, whatever the size of its answer');
+  assert.equal(ended.reason, 'result_too_large');
+});
+
+const canMount = (() => {
+  if (process.getuid?.() !== 0) return false;
+  const probe = mkdtempSync(path.join(tmpdir(), 'pm-'));
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', probe], { stdio: 'ignore' });
+    execFileSync('umount', [probe]);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    rmSync(probe, { recursive: true, force: true });
+  }
+})();
+
+test('a full disk of the database costs errors, no crash and no acknowledged job', { skip: canMount ? false : 'needs the right to mount a small tmpfs' }, async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'pd-'));
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=160m', 'tmpfs', folder]);
+  const dataDir = path.join(folder, 'postgres');
+  mkdirSync(dataDir);
+  const settings = { max_wal_size: '64MB', min_wal_size: '32MB', shared_buffers: '32MB' };
+  let postgres = await startEmbedded({ dataDir, settings });
+  try {
+    await using server = await startServerProcess(postgres.url, { PUNCTUAL_QUERY_TIMEOUT_MS: '3000', PUNCTUAL_LOG_LEVEL: 'info' });
+    const client = new Client({ url: server.url, retries: 0 });
+    const acknowledged: string[] = [];
+    let failure: unknown;
+    for (let i = 0; i < 2_000 && failure === undefined; i++) {
+      try {
+        // Random text, or compression would make room for it.
+        acknowledged.push((await client.jobs.create({ type: 'nobody', payload: randomBytes(150_000).toString('base64') })).job_id);
+      } catch (error) {
+        failure = error;
+      }
+    }
+    assert.ok(failure instanceof PunctualError, 'the disk never filled up');
+    assert.equal(failure.status, 503, `answered ${failure.code}: ${failure.message}`);
+    assert.equal(server.child.exitCode, null, 'the server died');
+    execFileSync('mount', ['-o', 'remount,size=600m', folder]);
+    // PostgreSQL itself may have stopped for want of room for its log.
+    const stopped = await Promise.race([postgres.exited.then(() => true), new Promise<boolean>((resolve) => setTimeout(resolve, 1_000, false))]);
+    if (stopped) postgres = await startEmbedded({ dataDir, settings });
+    await eventually(async () => void acknowledged.push((await client.jobs.create({ type: 'nobody' })).job_id), { withinMs: 20_000 });
+    for (const jobId of acknowledged) assert.equal((await client.jobs.get(jobId)).job_id, jobId);
+    client.close();
+  } finally {
+    await postgres.stop('immediate');
+    execFileSync('umount', ['-l', folder]);
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
