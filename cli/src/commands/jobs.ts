@@ -1,0 +1,212 @@
+// `punctual jobs …`: create, list, show, update, cancel, run-now, pause, resume.
+import { type Accepted, JobQuery, type Run } from '@punctual/contract';
+import { type Command, Option } from 'commander';
+import { reportFailure, UsageError } from '../failure.ts';
+import { flagsFrom, inWords, valuesOf } from '../flags.ts';
+import { printPage, printRows } from '../pages.ts';
+import {
+  addCreateOptions,
+  addUpdateOptions,
+  createRequest,
+  givenJobFlags,
+  readJobs,
+  updateRequest,
+} from '../request.ts';
+import { type ClientSession, remotely } from '../session.ts';
+import { hintsFor, jobFields, jobHead, jobRow, runFields } from '../show.ts';
+import { now, parseDuration } from '../time.ts';
+
+const idArgument = 'The id of the job, as `jobs create` and `jobs list` show it';
+const queryFlags = flagsFrom(JobQuery.properties, Object.keys(JobQuery.properties), {
+  words: {
+    user_id: 'Only the jobs of this user',
+    type: 'Only jobs of this type',
+    queue: 'Only jobs of this queue',
+    name: 'Only jobs of this name',
+    tag: 'Only jobs with this tag',
+    status: 'Only jobs of this status; pending means scheduled or waiting',
+    created_after: 'Only jobs created after this time, or within this duration (2h)',
+    created_before: 'Only jobs created before this time, or longer ago than this duration (2h)',
+    q: 'Only jobs with this text in their name or payload',
+  },
+});
+
+export function addJobs(jobs: Command): void {
+  addCreate(jobs.command('create'));
+  addList(jobs.command('list'));
+  jobs
+    .command('show')
+    .description('Show a job, its latest run, and what to do next')
+    .argument('<id>', idArgument)
+    .action(remotely(show));
+  addUpdateOptions(jobs.command('update'))
+    .description('Change the fields given; a run that waits follows the change')
+    .argument('<id>', idArgument)
+    .option('--if-match <version>', 'Only if the job still has this version')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  punctual jobs update ID --priority 9\n  punctual jobs update ID --at "2030-01-31 09:00" --if-match 3',
+    )
+    .action(remotely(update));
+  jobs
+    .command('cancel')
+    .description('Cancel jobs, also what is running')
+    .argument('<id...>', 'One or more ids')
+    .action(remotely(cancel));
+  addMove(jobs, 'run-now', 'Run it now, also when its time has not come or it has ended', 'runNow');
+  addMove(jobs, 'pause', 'Pause a job: nothing of it starts until it is resumed', 'pause');
+  addMove(jobs, 'resume', 'Resume a paused job', 'resume');
+}
+
+function addCreate(command: Command): void {
+  addCreateOptions(command)
+    .description('Create a job: now, at a time, or after a while')
+    .argument('[program...]', 'After --: a program and its arguments, run by a worker that allows it')
+    .option('--idempotency-key <key>', 'Chosen by you: the same key and job never make a second job')
+    .addOption(
+      new Option(
+        '--wait [duration]',
+        'Wait until it has ended, at most this long (1h unless given); exit code 0 only on SUCCESS',
+      ).argParser((text) => inWords(() => parseDuration(text))),
+    )
+    .option('--file <file>', 'Create all jobs of a JSON file, or none; - reads standard input')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  punctual jobs create --type echo --payload '{"greeting":"hello"}' --wait
+  punctual jobs create --name report --type send-report --payload @report.json --in 5m
+  punctual jobs create --http https://example.com/hook --header 'x-token: abc' --max-retries 5
+  punctual jobs create --timeout 10m -- backup --all
+  punctual jobs create --file jobs.json`,
+    )
+    .action(remotely(create));
+}
+
+function addList(command: Command): void {
+  for (const { option } of queryFlags) command.addOption(option);
+  command
+    .description('List jobs, newest first')
+    .option('--all', 'All pages; with --json one job a line')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  punctual jobs list --status pending --user u003\n  punctual jobs list --created-after 2h --all --json | jq .name',
+    )
+    .action(remotely(list));
+}
+
+function addMove(jobs: Command, name: string, description: string, call: 'runNow' | 'pause' | 'resume'): void {
+  jobs
+    .command(name)
+    .description(description)
+    .argument('<id>', idArgument)
+    .action(
+      remotely(async ({ client, output }: ClientSession, id: string) => {
+        const answer: Accepted = await client.jobs[call](id);
+        if (output.asJson) return output.json(answer);
+        const run = answer.run_id === undefined ? '' : `; run ${answer.run_id}`;
+        output.line(`job ${answer.job_id} is ${answer.status}${run}`);
+      }),
+    );
+}
+
+type Given = Record<string, unknown> & { idempotencyKey?: string; wait?: number | true; file?: string };
+const default_wait_ms = 3_600_000;
+
+async function create(session: ClientSession, program: string[], given: Given): Promise<number | void> {
+  const { client, output } = session;
+  const { idempotencyKey, wait, file } = given;
+  if (program.length > 0 && !process.argv.includes('--')) {
+    throw new UsageError(`a program to run comes after --: punctual jobs create -- ${program.join(' ')}`);
+  }
+  if (file !== undefined) return await createMany(session, program, { ...given, file });
+  const created = await client.jobs.create(await createRequest(program, given), { idempotencyKey });
+  if (wait !== undefined) return await waitAndPrint(session, created.job_id, wait === true ? default_wait_ms : wait);
+  if (output.asJson) return output.json(created);
+  output.line(`job ${created.job_id}${created.run_id === undefined ? '' : `, run ${created.run_id}`}`);
+  output.remark(`punctual jobs show ${created.job_id} shows how it goes`, 'dim');
+}
+
+async function createMany(
+  { client, output }: ClientSession,
+  program: string[],
+  given: Given & { file: string },
+): Promise<void> {
+  const others = [
+    ...givenJobFlags(given),
+    ...(given.wait === undefined ? [] : ['--wait']),
+    ...(program.length === 0 ? [] : ['--']),
+  ];
+  if (others.length > 0)
+    throw new UsageError(`--file holds whole jobs, so it cannot be combined with ${others.join(', ')}.`);
+  const answer = await client.jobs.createMany(await readJobs(given.file), { idempotencyKey: given.idempotencyKey });
+  if (output.asJson) return output.json(answer);
+  for (const { job_id } of answer.jobs) output.line(job_id);
+  output.remark(`${answer.jobs.length} jobs created`, 'dim');
+}
+
+async function waitAndPrint({ client, output }: ClientSession, id: string, timeoutMs: number): Promise<number> {
+  if (!output.asJson) output.remark(`job ${id} created; waiting for it to end`, 'dim');
+  const run: Run = await client.jobs.waitFor(id, { timeoutMs });
+  if (output.asJson) output.json(run);
+  else output.fields(runFields(run, output.paint, now()));
+  return run.status === 'SUCCESS' ? 0 : 2;
+}
+
+async function list({ client, output }: ClientSession, given: Record<string, unknown>): Promise<void> {
+  const query = valuesOf(queryFlags, given) as JobQuery;
+  const print = { output, head: jobHead, row: jobRow, none: 'no job fits', more: 'punctual jobs list' };
+  if (given['all'] === true) return await printRows(client.jobs.all(query), print);
+  const page = await client.jobs.list(query);
+  printPage(page, page.jobs, print);
+}
+
+async function show({ client, output }: ClientSession, id: string): Promise<void> {
+  const [job, { latest_run: run }] = await Promise.all([client.jobs.get(id), client.jobs.status(id)]);
+  if (output.asJson) return output.json({ job, latest_run: run });
+  const at = now();
+  output.fields(jobFields(job, output.paint, at));
+  output.line();
+  if (run === null) output.line('no run yet');
+  else output.fields(runFields(run, output.paint, at).filter(([name]) => name !== 'job' && name !== 'type'));
+  const workers = run?.status === 'QUEUED' ? (await client.workers.list()).workers : null;
+  for (const hint of hintsFor(job, run, { now: at, workers })) output.remark(`\n${hint}`);
+}
+
+async function update(
+  { client, output }: ClientSession,
+  id: string,
+  given: Given & { ifMatch?: string },
+): Promise<void> {
+  const changes = await updateRequest(given);
+  if (Object.keys(changes).length === 0)
+    throw new UsageError('say what to change, for example --priority 9; `punctual help jobs update` lists all.');
+  const { ifMatch } = given;
+  const job = await client.jobs.update(id, changes, {
+    ifMatch: ifMatch === undefined || !/^\d+$/.test(ifMatch) ? ifMatch : Number(ifMatch),
+  });
+  if (output.asJson) return output.json(job);
+  output.fields(jobFields(job, output.paint, now()));
+}
+
+/** Each id by itself: one that cannot be cancelled does not keep the others from it. */
+async function cancel({ client, output, url, verbose }: ClientSession, ids: string[]): Promise<number> {
+  let failed = 0;
+  for (const id of ids) {
+    try {
+      const answer = await client.jobs.cancel(id);
+      if (output.asJson) output.jsonLine(answer);
+      else output.line(`job ${id} is ${answer.status}${told(answer.cancelling_runs)}`);
+    } catch (error) {
+      failed += 1;
+      if (ids.length === 1) throw error;
+      output.remark(`job ${id}`);
+      await reportFailure(output, error, { url, verbose });
+    }
+  }
+  return failed === 0 ? 0 : 1;
+}
+
+function told(running: readonly string[]): string {
+  return running.length === 0 ? '' : `; the worker of run ${running.join(', ')} was told to stop`;
+}

@@ -1,0 +1,129 @@
+// `punctual runs …`: list, show with attempts and log lines, logs.
+import { limits, RunQuery } from '@punctual/contract';
+import type { Command } from 'commander';
+import { flagsFrom, valuesOf } from '../flags.ts';
+import { harmless, type Output, type Style } from '../output.ts';
+import { printPage, printRows } from '../pages.ts';
+import { type ClientSession, remotely } from '../session.ts';
+import { attemptHead, attemptRow, runFields, runHead, runRow } from '../show.ts';
+import { now, showAbsolute } from '../time.ts';
+
+const idArgument = 'The id of the run, as `runs list` and `jobs show` show it';
+/** Log lines `runs show` prints, and how many pages it reads to find the last ones; `runs logs` has them all. */
+const shown_log_lines = 20;
+const max_log_pages = 50;
+
+const queryFlags = flagsFrom(RunQuery.properties, Object.keys(RunQuery.properties), {
+  words: {
+    worker_id: 'Only runs this worker has or had',
+    status: 'Only runs of this status',
+    job_id: 'Only runs of this job',
+    type: 'Only runs of this type',
+    queue: 'Only runs of this queue',
+    user_id: 'Only runs of this user',
+    created_after: 'Only runs created after this time, or within this duration (2h)',
+    created_before: 'Only runs created before this time, or longer ago than this duration (2h)',
+  },
+});
+
+export function addRuns(runs: Command): void {
+  const list = runs.command('list').description('List runs, newest first');
+  for (const { option } of queryFlags) list.addOption(option);
+  list
+    .option('--all', 'All pages; with --json one run a line')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  punctual runs list --status failed --created-after 1d\n  punctual runs list --worker w001',
+    )
+    .action(remotely(listRuns));
+  runs
+    .command('show')
+    .description('Show a run, its attempts and its latest log lines')
+    .argument('<id>', idArgument)
+    .action(remotely(show));
+  runs
+    .command('logs')
+    .description('Print what a run logged, oldest first')
+    .argument('<id>', idArgument)
+    .addHelpText('after', '\nExample:\n  punctual runs logs ID | grep error')
+    .action(remotely(logs));
+}
+
+async function listRuns({ client, output }: ClientSession, given: Record<string, unknown>): Promise<void> {
+  const query = valuesOf(queryFlags, given) as RunQuery;
+  const print = { output, head: runHead, row: runRow, none: 'no run fits', more: 'punctual runs list' };
+  if (given['all'] === true) return await printRows(client.runs.all(query), print);
+  const page = await client.runs.list(query);
+  printPage(page, page.runs, print);
+}
+
+async function show({ client, output }: ClientSession, id: string): Promise<void> {
+  const [run, { attempts }, log] = await Promise.all([
+    client.runs.get(id),
+    client.runs.attempts(id),
+    lastLines(client, id),
+  ]);
+  if (output.asJson) return output.json({ run, attempts, lines: log.lines });
+  const at = now();
+  output.fields(runFields(run, output.paint, at));
+  if (attempts.length > 0) {
+    output.line('\nattempts that did not succeed');
+    output.table(
+      attemptHead,
+      attempts.map((attempt) => attemptRow(attempt, output.paint, at)),
+    );
+  }
+  if (log.lines.length > 0) output.line('\nlog');
+  for (const line of log.lines) printLogLine(output, line);
+  if (log.read > log.lines.length) {
+    output.remark(`lines ${log.read - log.lines.length + 1} to ${log.read}; all: punctual runs logs ${id}`, 'dim');
+  }
+}
+
+type LogClient = Pick<ClientSession['client'], 'runs'>;
+type LogPage = Awaited<ReturnType<LogClient['runs']['logs']>>;
+
+async function* logPages(client: LogClient, id: string): AsyncGenerator<LogPage, void, undefined> {
+  let cursor: string | undefined;
+  do {
+    const page = await client.runs.logs(id, { limit: limits.max_page, ...(cursor === undefined ? {} : { cursor }) });
+    yield page;
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined);
+}
+
+async function lastLines(client: LogClient, id: string): Promise<{ lines: LogPage['lines']; read: number }> {
+  const last: LogPage['lines'] = [];
+  let read = 0;
+  let pages = 0;
+  for await (const { lines } of logPages(client, id)) {
+    read += lines.length;
+    last.push(...lines);
+    last.splice(0, last.length - shown_log_lines);
+    pages += 1;
+    if (pages === max_log_pages) break;
+  }
+  return { lines: last, read };
+}
+
+async function logs({ client, output }: ClientSession, id: string): Promise<void> {
+  const print = (line: LogPage['lines'][number]) =>
+    output.asJson ? output.jsonLine(line) : printLogLine(output, line);
+  let count = 0;
+  for await (const { lines } of logPages(client, id)) {
+    count += lines.length;
+    for (const line of lines) print(line);
+  }
+  if (count === 0 && !output.asJson) output.remark('the run has logged nothing');
+}
+
+const levelStyles: Record<string, Style> = { error: 'red', warn: 'yellow', debug: 'dim' };
+
+function printLogLine({ paint, line }: Output, { at, level, message, attempt_number }: LogPage['lines'][number]): void {
+  const style = levelStyles[level];
+  const text = harmless(message);
+  const when = showAbsolute(Date.parse(at)).replace(/ UTC$/, 'Z');
+  line(
+    `${paint('dim', `${when} #${attempt_number}`)} ${level.padEnd(5)} ${style === undefined ? text : paint(style, text)}`,
+  );
+}

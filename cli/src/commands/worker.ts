@@ -1,0 +1,101 @@
+// `punctual worker`: the stock worker as a process of its own. With the hidden --builtin it is the child of `punctual
+// start`: told to drain through its channel, and stopped at once when the channel closes: then its parent is gone.
+import { WorkerDescription } from '@punctual/contract';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { flagsFrom } from '../flags.ts';
+import type { Output } from '../output.ts';
+import { locally, type Session } from '../session.ts';
+import { drainMessage, readyMessage } from '../start/builtin.ts';
+import { killDescendants } from '../start/descendants.ts';
+import { watchSignals } from '../start/signals.ts';
+
+interface Given {
+  id?: string;
+  slots?: number;
+  queues?: string[];
+  allowShell?: boolean;
+  builtin?: boolean;
+}
+
+/** What the http executor of the built-in worker may call beside public addresses: the machine it runs on. */
+const loopback = ['127.0.0.0/8', '::1/128'];
+
+export function addWorker(command: Command): void {
+  const words = { slots: 'How many runs it takes at once, instead of PUNCTUAL_WORKER_SLOTS' };
+  for (const { option } of flagsFrom(WorkerDescription.properties, ['slots'], { words })) command.addOption(option);
+  command
+    .option('--id <id>', 'Its name, instead of PUNCTUAL_WORKER_ID')
+    .option(
+      '--queues <queues>',
+      'The queues it serves, separated by commas, instead of PUNCTUAL_WORKER_QUEUES',
+      parseQueues,
+    )
+    .option('--allow-shell', 'Let it run programs, as PUNCTUAL_ALLOW_SHELL=true does')
+    .addOption(new Option('--builtin').hideHelp())
+    .addHelpText(
+      'after',
+      `
+SIGTERM or Ctrl-C: it takes nothing new, finishes what it runs within PUNCTUAL_STOP_GRACE_MS, gives back the rest.
+
+Examples:
+  punctual worker --url http://scheduler:7600 --slots 50
+  punctual worker --queues mail,reports --allow-shell`,
+    )
+    .action(locally(work));
+}
+
+function parseQueues(text: string): string[] {
+  const queues = text.split(',').map((queue) => queue.trim());
+  if (queues.some((queue) => queue === ''))
+    throw new InvalidArgumentError('It must be names of queues, separated by commas.');
+  return queues;
+}
+
+async function work({ config, output, url }: Session, given: Given): Promise<number> {
+  const { startStockWorker } = await import('@punctual/worker');
+  const builtin = given.builtin === true;
+  const queues = given.queues ?? config.worker_queues;
+  const id = given.id ?? config.worker_id;
+  const slots = given.slots ?? config.worker_slots;
+  process.on('exit', () => killDescendants());
+  const worker = await startStockWorker({
+    url,
+    ...(id === null ? {} : { id }),
+    slots,
+    queues: queues.length === 0 ? null : [...queues],
+    allowShell: given.allowShell ?? config.allow_shell,
+    httpAllow: [...config.http_allow, ...(builtin ? loopback : [])],
+    stopGraceMs: config.stop_grace_ms,
+    handleSignals: true, // it drains at SIGTERM and Ctrl-C and ends this process, at once at the second
+  });
+  if (builtin) await parentSaysDrain();
+  else
+    await untilSignal(output, `worker ${worker.id} takes up to ${slots} runs at once from ${url}`, {
+      worker_id: worker.id,
+      url,
+      slots,
+    });
+  await worker.stop();
+  return 0;
+}
+
+/** The channel to the parent is the life line: when it closes the parent is gone, and nobody would know of this process. */
+async function parentSaysDrain(): Promise<void> {
+  process.once('disconnect', () => process.exit(1));
+  if (!process.connected) process.exit(1);
+  process.send?.(readyMessage);
+  await new Promise<void>((resolve) => {
+    process.on('message', (message) => {
+      if (message === drainMessage) resolve();
+    });
+  });
+}
+
+async function untilSignal(output: Output, sentence: string, facts: object): Promise<void> {
+  if (output.asJson) output.jsonLine({ ...facts, pid: process.pid });
+  else output.line(`${sentence}; Ctrl-C stops it`);
+  const stopping = watchSignals();
+  const signal = await stopping.asked;
+  output.remark('stopping: it finishes what it runs (Ctrl-C again stops at once)');
+  if (signal !== 'SIGHUP') await new Promise<never>(() => {}); // the worker ends the process
+}

@@ -1,0 +1,13 @@
+// What the CLI takes from its environment beside the configuration, which server/config.ts reads: whether colours are
+// refused, and what a child process may inherit. No other file of the CLI looks at process.env.
+
+/** https://no-color.org: set and not empty means no colours. */
+export function refusesColor(env: NodeJS.ProcessEnv = process.env): boolean {
+  return (env['NO_COLOR'] ?? '') !== '' || env['TERM'] === 'dumb';
+}
+
+/** The environment of a worker: everything but the database's address, which no worker needs and no job may read. */
+export function workerEnvironment(env: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
+  const { DATABASE_URL: _withheld, ...rest } = env;
+  return rest;
+}

@@ -1,0 +1,91 @@
+// Flags made from schemas: names, values and refusals follow the contract.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CreateJob, JobQuery, limits, RunQuery } from '@punctual/contract';
+import { Command, CommanderError } from 'commander';
+import { flagName, flagsFrom, valuesOf } from './flags.ts';
+
+function parse(properties: object, pick: readonly string[], words: string[]): Record<string, unknown> {
+  const flags = flagsFrom(properties, pick);
+  const command = new Command().exitOverride().configureOutput({ writeErr: () => {} });
+  for (const { option } of flags) command.addOption(option);
+  command.parse(words, { from: 'user' });
+  return valuesOf(flags, command.opts());
+}
+
+const refused = (message: RegExp) => (error: unknown) => error instanceof CommanderError && message.test(error.message);
+
+test('names of flags leave out units and _id', () => {
+  assert.equal(flagName('timeout_ms'), 'timeout');
+  assert.equal(flagName('user_id'), 'user');
+  assert.equal(flagName('created_after'), 'created-after');
+  assert.equal(flagName('schedule_time'), 'at');
+  assert.equal(flagName('delay_ms'), 'in');
+});
+
+test('every filter of the API is a flag, and its value arrives under the name of the contract', () => {
+  const words = {
+    ...{
+      limit: '7',
+      cursor: 'c',
+      status: 'paused',
+      user: 'u',
+      type: 't',
+      queue: 'q',
+      name: 'n',
+      tag: 'g',
+      search: 's',
+    },
+    ...{ 'created-after': '2030-01-01T00:00:00Z', 'created-before': '2030-01-02T00:00:00Z' },
+  };
+  const given = parse(
+    JobQuery.properties,
+    Object.keys(JobQuery.properties),
+    Object.entries(words).flatMap(([name, value]) => [`--${name}`, value]),
+  );
+  assert.deepEqual(given, {
+    ...{ limit: 7, cursor: 'c', status: 'PAUSED', user_id: 'u', type: 't', queue: 'q', name: 'n', tag: 'g', q: 's' },
+    ...{ created_after: '2030-01-01T00:00:00.000Z', created_before: '2030-01-02T00:00:00.000Z' },
+  });
+  assert.deepEqual(Object.keys(given).sort(), Object.keys(JobQuery.properties).sort());
+});
+
+test('flags that were not given are not sent, so that the defaults are the server’s', () => {
+  assert.deepEqual(parse(CreateJob.properties, ['priority', 'queue', 'tags', 'timeout_ms'], []), {});
+});
+
+test('durations are sent in milliseconds and times in UTC', () => {
+  const given = parse(
+    CreateJob.properties,
+    ['timeout_ms', 'delay_ms', 'schedule_time'],
+    ['--timeout', '30s', '--in', '5m', '--at', '2030-01-31T09:00:00+01:00'],
+  );
+  assert.deepEqual(given, { timeout_ms: 30_000, delay_ms: 300_000, schedule_time: '2030-01-31T08:00:00.000Z' });
+});
+
+test('a repeated flag becomes a list', () => {
+  assert.deepEqual(parse(CreateJob.properties, ['tags'], ['--tag', 'a', '--tag', 'b']), { tags: ['a', 'b'] });
+});
+
+test('numbers and durations beyond the limits of the contract are refused with these limits', () => {
+  assert.throws(
+    () => parse(CreateJob.properties, ['priority'], ['--priority', '10']),
+    refused(new RegExp(`from 0 to ${limits.max_priority}`)),
+  );
+  assert.throws(() => parse(CreateJob.properties, ['priority'], ['--priority', '1.5']), refused(/whole number/));
+  assert.throws(() => parse(CreateJob.properties, ['priority'], ['--priority', '']), refused(/whole number/));
+  assert.throws(() => parse(CreateJob.properties, ['timeout_ms'], ['--timeout', '8d']), refused(/from 1ms to 7d/));
+  assert.throws(() => parse(CreateJob.properties, ['timeout_ms'], ['--timeout', '30']), refused(/is not a duration/));
+});
+
+test('a choice may be written in any case and must be one of the contract’s', () => {
+  assert.deepEqual(parse(RunQuery.properties, ['status'], ['--status', 'running']), { status: 'RUNNING' });
+  assert.throws(
+    () => parse(RunQuery.properties, ['status'], ['--status', 'done']),
+    refused(/one of BLOCKED, QUEUED, RUNNING/),
+  );
+});
+
+test('a property the contract does not have is a fault found at once', () => {
+  assert.throws(() => flagsFrom(CreateJob.properties, ['colour']), /no property colour/);
+});

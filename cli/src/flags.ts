@@ -1,0 +1,123 @@
+// Flags made from the contract's schemas, so that names, choices, limits and words cannot drift from the API. The
+// commands pick the properties; a flag's value becomes the property's value of the request, unchanged.
+import { InvalidArgumentError, Option } from 'commander';
+import { now, parseDuration, parsePastTime, parseTime, TimeError, writeDuration } from './time.ts';
+
+/** The part of JSON Schema that flags are made from. */
+export interface Schema {
+  type?: string;
+  enum?: readonly string[];
+  format?: string;
+  minimum?: number;
+  maximum?: number;
+  maxItems?: number;
+  default?: unknown;
+  description?: string;
+  items?: Schema;
+}
+
+export interface Flag {
+  property: string;
+  option: Option;
+}
+
+/** Where the name of a property is not a good word for a flag. */
+const otherNames: Record<string, string> = { schedule_time: 'at', delay_ms: 'in', tags: 'tag', q: 'search' };
+
+/** `timeout_ms` is `--timeout 30s`, `user_id` is `--user`. */
+export function flagName(property: string): string {
+  return otherNames[property] ?? property.replace(/_(ms|id)$/, '').replaceAll('_', '-');
+}
+
+export interface FlagOptions {
+  /** For the names of flags: `backoff` makes `--backoff-factor`. */
+  prefix?: string;
+  /** Descriptions that fit better than the schema's. */
+  words?: Record<string, string>;
+}
+
+export function flagsFrom(properties: object, pick: readonly string[], options: FlagOptions = {}): Flag[] {
+  return pick.map((property) => {
+    const schema = (properties as Record<string, Schema>)[property];
+    if (schema === undefined) throw new Error(`the contract has no property ${property}`);
+    const name = [...(options.prefix === undefined ? [] : [options.prefix]), flagName(property)].join('-');
+    const words = options.words?.[property] ?? schema.description ?? '';
+    const option = new Option(`--${name} <${argumentName(property, schema)}>`, describe(words, property, schema));
+    if (schema.enum !== undefined) option.argChoices = [...schema.enum];
+    option.argParser((text: string, before: unknown) => parseFlag(text, property, schema, before));
+    return { property, option };
+  });
+}
+
+/** The properties that were given, by the names of the contract. */
+export function valuesOf(flags: readonly Flag[], given: Record<string, unknown>): Record<string, unknown> {
+  const entries = flags.map(({ property, option }) => [property, given[option.attributeName()]] as const);
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+}
+
+function argumentName(property: string, schema: Schema): string {
+  if (property.endsWith('_ms')) return 'duration';
+  if (schema.format === 'date-time') return 'time';
+  if (schema.type === 'integer' || schema.type === 'number') return 'number';
+  return property === 'q' ? 'text' : (flagName(property).split('-').at(-1) ?? 'value');
+}
+
+function describe(words: string, property: string, schema: Schema): string {
+  const show = (value: unknown) => (property.endsWith('_ms') ? writeDuration(Number(value)) : String(value));
+  const facts: string[] = [];
+  if (schema.minimum !== undefined && schema.maximum !== undefined) {
+    const max = show(schema.maximum);
+    facts.push(property.endsWith('_ms') ? `at most ${max}` : `${schema.minimum}–${max}`);
+  }
+  if (schema.type === 'array') facts.push('may be repeated');
+  if (schema.default !== undefined)
+    facts.push(`${schema.type === 'string' ? JSON.stringify(schema.default) : show(schema.default)} unless given`);
+  return facts.length === 0 ? words : `${words}${words === '' ? '' : ' '}(${facts.join('; ')})`;
+}
+
+function parseFlag(text: string, property: string, schema: Schema, before: unknown): unknown {
+  if (schema.type === 'array') return [...((before as unknown[] | undefined) ?? []), text];
+  if (schema.enum !== undefined) return parseChoice(text, schema.enum);
+  if (schema.format === 'date-time')
+    return inWords(() => (property.startsWith('created_') ? parsePastTime(text, now()) : parseTime(text)));
+  if (property.endsWith('_ms'))
+    return checkRange(
+      inWords(() => parseDuration(text)),
+      schema,
+      writeDuration,
+    );
+  if (schema.type === 'integer' || schema.type === 'number') return parseNumber(text, schema);
+  return text;
+}
+
+function parseNumber(text: string, schema: Schema): number {
+  const value = Number(text);
+  const wrong =
+    text.trim() === '' || !Number.isFinite(value) || (schema.type === 'integer' && !Number.isInteger(value));
+  if (wrong) throw new InvalidArgumentError(`It must be a ${schema.type === 'integer' ? 'whole ' : ''}number.`);
+  return checkRange(value, schema, String);
+}
+
+function checkRange(
+  value: number,
+  { minimum = 0, maximum = Number.MAX_SAFE_INTEGER }: Schema,
+  show: (n: number) => string,
+): number {
+  if (value >= minimum && value <= maximum) return value;
+  throw new InvalidArgumentError(`It must be from ${show(minimum)} to ${show(maximum)}.`);
+}
+
+function parseChoice(text: string, choices: readonly string[]): string {
+  const choice = choices.find((one) => one.toLowerCase() === text.toLowerCase());
+  if (choice === undefined) throw new InvalidArgumentError(`It must be one of ${choices.join(', ')}.`);
+  return choice;
+}
+
+export function inWords<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof TimeError) throw new InvalidArgumentError(error.message);
+    throw error;
+  }
+}

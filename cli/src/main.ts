@@ -1,0 +1,147 @@
+// The program `punctual`: its commands, and what happens when one of them fails. bin/punctual.js runs this file. Only
+// the module of the command that was asked for is loaded, so that help and short commands are quick.
+import { Command, CommanderError } from 'commander';
+import { reportFailure } from './failure.ts';
+import { createOutput, flushed, quietWhenClosed } from './output.ts';
+import { defaultUrl } from './session.ts';
+import { version } from './version.ts';
+
+interface Entry {
+  name: string;
+  summary: string;
+  group: string;
+  /** It goes on when nobody reads its output any more. */
+  stays?: true;
+  load: () => Promise<(command: Command) => void>;
+}
+
+const running = 'Run Punctual:';
+const using = 'Use it:';
+const caring = 'Look after it:';
+
+const entries: Entry[] = [
+  {
+    name: 'start',
+    summary: 'Start everything: PostgreSQL, server, dashboard and a worker',
+    group: running,
+    stays: true,
+    load: async () => (await import('./commands/start.ts')).addStart,
+  },
+  {
+    name: 'server',
+    summary: 'Start a server on the PostgreSQL of DATABASE_URL',
+    group: running,
+    stays: true,
+    load: async () => (await import('./commands/server.ts')).addServer,
+  },
+  {
+    name: 'worker',
+    summary: 'Start a worker for http and shell jobs, echo and sleep',
+    group: running,
+    stays: true,
+    load: async () => (await import('./commands/worker.ts')).addWorker,
+  },
+  {
+    name: 'jobs',
+    summary: 'Create, list, show, change, cancel, run, pause and resume jobs',
+    group: using,
+    load: async () => (await import('./commands/jobs.ts')).addJobs,
+  },
+  {
+    name: 'runs',
+    summary: 'List runs, show their attempts and their logs',
+    group: using,
+    load: async () => (await import('./commands/runs.ts')).addRuns,
+  },
+  {
+    name: 'workers',
+    summary: 'List the workers',
+    group: using,
+    load: async () => (await import('./commands/workers.ts')).addWorkers,
+  },
+  {
+    name: 'doctor',
+    summary: 'Examine this installation and say what is wrong',
+    group: caring,
+    load: async () => (await import('./commands/doctor.ts')).addDoctor,
+  },
+  {
+    name: 'config',
+    summary: 'Print every setting, its value and its meaning',
+    group: caring,
+    load: async () => (await import('./commands/config.ts')).addConfig,
+  },
+  {
+    name: 'migrate',
+    summary: 'Bring the database of DATABASE_URL up to date',
+    group: caring,
+    load: async () => (await import('./commands/migrate.ts')).addMigrate,
+  },
+];
+
+async function buildProgram(words: readonly string[]): Promise<Command> {
+  const program = new Command('punctual')
+    .description('A distributed job scheduler on PostgreSQL.')
+    .exitOverride()
+    .showHelpAfterError('(--help shows how it is used)')
+    .version(version(), '-V, --version', 'Print the version')
+    .option('--url <url>', 'Where the server is, instead of PUNCTUAL_URL')
+    .option('--json', 'Print JSON, for machines')
+    .option('--verbose', 'Show where an unexpected failure happened')
+    .helpOption('-h, --help', 'Show how it is used')
+    .commandsGroup(caring)
+    .helpCommand('help [command...]', 'Show how a command is used')
+    .configureHelp({ showGlobalOptions: true })
+    .addHelpText(
+      'after',
+      `
+Examples:
+  punctual start
+  punctual jobs create --type echo --payload '{"greeting":"hello"}' --wait
+  punctual jobs list --status pending
+  punctual doctor`,
+    );
+  for (const { name, summary, group, load } of entries) {
+    const command = program.command(name).description(summary).helpGroup(group).helpCommand(false);
+    if (words.includes(name)) (await load())(command);
+  }
+  return program;
+}
+
+async function run(words: string[]): Promise<number> {
+  const program = await buildProgram(words);
+  // What nobody caught: the children of this process end with it.
+  process.on('uncaughtException', (error) => void report(program, error).finally(() => process.exit(1)));
+  try {
+    if (words.length === 0) program.outputHelp();
+    else await program.parseAsync(words, { from: 'user' });
+    return Number(process.exitCode ?? 0);
+  } catch (error) {
+    // Help and version end this way too, with code 0; commander has printed what there is to say.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    return await report(program, error);
+  }
+}
+
+async function report(program: Command, error: unknown): Promise<number> {
+  const {
+    url = defaultUrl(),
+    json = false,
+    verbose = false,
+  } = program.opts<{ url?: string; json?: boolean; verbose?: boolean }>();
+  return await reportFailure(createOutput({ json }), error, { url, verbose });
+}
+
+/** `help jobs create` and `jobs help create` mean `jobs create --help`. */
+function asFlags(words: string[]): string[] {
+  const at = words.indexOf('help');
+  return at === 0 || at === 1 ? [...words.toSpliced(at, 1), '--help'] : words;
+}
+
+const words = asFlags(process.argv.slice(2));
+quietWhenClosed(() => {
+  if (!entries.some(({ name, stays }) => stays && words.includes(name))) process.exit(0);
+});
+const exitCode = await run(words);
+await flushed();
+process.exit(exitCode);

@@ -1,0 +1,141 @@
+// From flags to requests: what is sent is what was asked for, and contradictions are refused before anything is sent.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { test } from 'node:test';
+import { Command } from 'commander';
+import {
+  addCreateOptions,
+  addUpdateOptions,
+  createRequest,
+  givenJobFlags,
+  readJobs,
+  readJson,
+  updateRequest,
+} from './request.ts';
+
+function parseCreate(...words: string[]) {
+  const command = addCreateOptions(new Command())
+    .argument('[program...]')
+    .exitOverride()
+    .configureOutput({ writeErr: () => {} });
+  command.parse(words, { from: 'user' });
+  return { program: command.args, given: command.opts() };
+}
+
+async function created(...words: string[]) {
+  const { program, given } = parseCreate(...words);
+  return await createRequest(program, given);
+}
+
+test('a job for a handler carries its fields and nothing else', async () => {
+  const job = await created(
+    ...[
+      '--type',
+      'send-report',
+      '--name',
+      'Q3',
+      '--queue',
+      'mail',
+      '--priority',
+      '9',
+      '--max-retries',
+      '0',
+      '--timeout',
+      '10m',
+    ],
+    ...[
+      '--tag',
+      'a',
+      '--tag',
+      'b',
+      '--user',
+      'u003',
+      '--payload',
+      '{"to":"x"}',
+      '--in',
+      '5m',
+      '--backoff-base',
+      '2s',
+      '--backoff-jitter',
+      '0',
+    ],
+  );
+  assert.deepEqual(job, {
+    ...{
+      type: 'send-report',
+      name: 'Q3',
+      queue: 'mail',
+      priority: 9,
+      max_retries: 0,
+      timeout_ms: 600_000,
+      tags: ['a', 'b'],
+    },
+    ...{ user_id: 'u003', payload: { to: 'x' }, delay_ms: 300_000, backoff: { base_ms: 2_000, jitter: 0 } },
+  });
+});
+
+test('--http makes an http executor', async () => {
+  assert.deepEqual(
+    await created('--http', 'https://example.com/x', '--method', 'put', '--header', 'X-A: b: c', '--header', 'y:z'),
+    {
+      executor: { kind: 'http', url: 'https://example.com/x', method: 'PUT', headers: { 'X-A': 'b: c', y: 'z' } },
+    },
+  );
+  assert.deepEqual(await created('--http', 'https://example.com/x'), {
+    executor: { kind: 'http', url: 'https://example.com/x' },
+  });
+});
+
+test('what stands after -- is a program with its arguments, unchanged', async () => {
+  assert.deepEqual(await created('--env', 'A=b=c', '--cwd', '/tmp', '--', 'backup', '--all', '--type', 'x y', ''), {
+    executor: { kind: 'shell', command: ['backup', '--all', '--type', 'x y', ''], env: { A: 'b=c' }, cwd: '/tmp' },
+  });
+});
+
+test('contradictions and omissions are refused with the way out', async () => {
+  await assert.rejects(created('--name', 'x'), /say what to run: --type .* --http .* --/);
+  await assert.rejects(created('--http', 'https://x', '--', 'ls'), /not both/);
+  await assert.rejects(created('--type', 'x', '--method', 'get'), /need --http/);
+  await assert.rejects(created('--type', 'x', '--env', 'A=1'), /need a program/);
+  await assert.rejects(created('--type', 'x', '--at', '2030-01-01', '--in', '5m'), /--at or --in, not both/);
+  assert.throws(() => parseCreate('--http', 'https://x', '--header', 'nocolon'), /It must look like name: value/);
+});
+
+test('an update carries only what was given', async () => {
+  const command = addUpdateOptions(new Command()).exitOverride();
+  command.parse(['--priority', '1', '--payload', 'null'], { from: 'user' });
+  assert.deepEqual(await updateRequest(command.opts()), { priority: 1, payload: null });
+});
+
+test('a payload is JSON, a file, or standard input', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'punctual-cli-'));
+  try {
+    const file = path.join(folder, 'p.json');
+    writeFileSync(file, '{"from":"file"}');
+    assert.deepEqual(await readJson(`@${file}`, '--payload'), { from: 'file' });
+    assert.deepEqual(await readJson('-', '--payload', Readable.from(['{"from":', '"stdin"}'])), { from: 'stdin' });
+    assert.equal(await readJson('5', '--payload'), 5);
+    await assert.rejects(readJson('hello', '--payload'), /this is not JSON.*--payload '"hello"'/s);
+    await assert.rejects(readJson(`@${file}.not`, '--payload'), /cannot read .*p\.json\.not/);
+    writeFileSync(file, '{');
+    await assert.rejects(readJson(`@${file}`, '--payload'), /p\.json is not JSON/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('a file of jobs is an array, or an object with one', async () => {
+  assert.deepEqual(await readJobs('-', Readable.from(['[{"type":"echo"}]'])), [{ type: 'echo' }]);
+  assert.deepEqual(await readJobs('-', Readable.from(['{"jobs":[{"type":"echo"}]}'])), [{ type: 'echo' }]);
+  for (const wrong of ['[]', '{}', 'null', '5', '{"jobs":[]}']) {
+    await assert.rejects(readJobs('-', Readable.from([wrong])), /must hold an array of jobs/, wrong);
+  }
+});
+
+test('the flags of a job are known by name, for the sentence about --file', () => {
+  assert.deepEqual(givenJobFlags(parseCreate('--type', 'x', '--payload', '1').given), ['--type', '--payload']);
+  assert.deepEqual(givenJobFlags(parseCreate().given), []);
+});

@@ -1,0 +1,73 @@
+// What every command begins with: the configuration, how to speak, and for most of them a client. Commands are written
+// as functions from a session to an exit code; this file turns them into commander's actions.
+
+import type { Client } from '@punctual/sdk';
+import { type Config, readConfig } from '@punctual/server/config';
+import type { Command } from 'commander';
+import { createOutput, type Output } from './output.ts';
+
+export interface Globals {
+  url?: string;
+  json?: boolean;
+  verbose?: boolean;
+}
+
+export interface Session {
+  config: Config;
+  /** Where the server is: --url, else PUNCTUAL_URL, else its default. */
+  url: string;
+  output: Output;
+  verbose: boolean;
+  /** For errors of usage: `command.error(…)`. */
+  command: Command;
+}
+
+export interface ClientSession extends Session {
+  client: Client;
+}
+
+/** Exit code 0 unless another is returned. */
+type Work<S, A extends unknown[]> = (session: S, ...args: A) => Promise<number | void>;
+
+/** An action that needs no server. Arguments and options come as commander gives them, less the command. */
+export function locally<A extends unknown[]>(work: Work<Session, A>): (...args: unknown[]) => Promise<void> {
+  return async (...args) => {
+    const session = openSession(args.at(-1) as Command);
+    process.exitCode = (await work(session, ...(args.slice(0, -1) as A))) ?? 0;
+  };
+}
+
+/** An action that asks the server. */
+export function remotely<A extends unknown[]>(work: Work<ClientSession, A>): (...args: unknown[]) => Promise<void> {
+  return locally<A>(async (session, ...args) => {
+    const { Client } = await import('@punctual/sdk');
+    // A person waits at the other end: a server that is not there should be reported at once.
+    const client = new Client({ url: session.url, retries: 1 });
+    try {
+      return await work({ ...session, client }, ...args);
+    } finally {
+      client.close();
+    }
+  });
+}
+
+function openSession(command: Command): Session {
+  const globals = command.optsWithGlobals<Globals>();
+  const config = readConfig();
+  return {
+    config,
+    url: globals.url ?? config.url,
+    output: createOutput({ json: globals.json === true }),
+    verbose: globals.verbose === true,
+    command,
+  };
+}
+
+/** For messages, when the configuration itself may be wrong. */
+export function defaultUrl(): string {
+  try {
+    return readConfig().url;
+  } catch {
+    return readConfig({}).url;
+  }
+}

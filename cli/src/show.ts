@@ -1,0 +1,155 @@
+// Jobs, runs and workers as people read them: rows of tables, fields of one thing, and what to do next. The commands
+// print what this file makes.
+import type { Attempt, Job, Run, Worker } from '@punctual/contract';
+import { harmless, oneLine, type Paint, showJson, showStatus } from './output.ts';
+import { showDuration, showRelative, showTime, writeDuration } from './time.ts';
+
+/** Longer names and messages are cut in tables; `show` has them whole. Ids are never cut. */
+const max_cell_chars = 40;
+
+export const jobHead = ['JOB', 'STATUS', 'NAME', 'TYPE', 'QUEUE', 'DUE', 'CREATED'];
+
+export function jobRow(job: Job, paint: Paint, now: number): string[] {
+  const name = oneLine(job.name, max_cell_chars);
+  const due = job.schedule_time === null ? 'at once' : showRelative(Date.parse(job.schedule_time), now);
+  const created = showRelative(Date.parse(job.created_at), now);
+  return [job.job_id, showStatus(job.status, paint), name, job.type, job.queue, due, created];
+}
+
+export function jobFields(job: Job, paint: Paint, now: number): [string, string][] {
+  const backoff = `${writeDuration(job.backoff.base_ms ?? 0)} × ${job.backoff.factor}ⁿ, at most ${writeDuration(job.backoff.max_ms ?? 0)}`;
+  return [
+    ['job', job.job_id],
+    ['name', harmless(job.name)],
+    ['status', showStatus(job.status, paint)],
+    ['type', job.type],
+    ...(job.executor === undefined ? [] : [['executor', showJson(job.executor)] as [string, string]]),
+    ['queue', `${job.queue}, priority ${job.priority}`],
+    ...(job.tags.length === 0 ? [] : [['tags', job.tags.join(', ')] as [string, string]]),
+    ['user', job.user_id ?? '–'],
+    ['schedule', job.schedule_time === null ? 'at once' : showTime(job.schedule_time, now)],
+    ['payload', showJson(job.payload)],
+    ['retries', job.max_retries === 0 ? 'none' : `${job.max_retries}, waiting ${backoff}`],
+    ['timeout', `${writeDuration(job.timeout_ms)} an attempt`],
+    ['created', showTime(job.created_at, now)],
+    ...(job.updated_at === job.created_at ? [] : [['updated', showTime(job.updated_at, now)] as [string, string]]),
+    ['version', String(job.version)],
+  ];
+}
+
+export const runHead = ['RUN', 'STATUS', 'NAME', 'TYPE', 'ATTEMPT', 'DUE', 'TOOK', 'WORKER'];
+
+export function runRow(run: Run, paint: Paint, now: number): string[] {
+  const name = oneLine(run.name, max_cell_chars);
+  const due = run.due_at === null ? '–' : showRelative(Date.parse(run.due_at), now);
+  const attempt = `${run.attempt_number}/${run.max_attempts}`;
+  return [run.run_id, showRunStatus(run, paint), name, run.type, attempt, due, took(run, now), run.executor_id ?? '–'];
+}
+
+export function showRunStatus(run: Run, paint: Paint): string {
+  return showStatus(run.status, paint) + (run.reason === null ? '' : ` (${run.reason})`);
+}
+
+function took(run: Run, now: number): string {
+  if (run.start_time === null) return '–';
+  const end = run.end_time === null ? now : Date.parse(run.end_time);
+  return `${showDuration(Math.max(0, end - Date.parse(run.start_time)))}${run.end_time === null ? ' …' : ''}`;
+}
+
+export function runFields(run: Run, paint: Paint, now: number): [string, string][] {
+  const fields: [string, string][] = [
+    ['run', run.run_id],
+    ['job', `${run.job_id}  ${oneLine(run.name, max_cell_chars)}`],
+    ['status', showRunStatus(run, paint)],
+    ['type', `${run.type} in queue ${run.queue}, priority ${run.priority}`],
+    ['attempt', `${run.attempt_number} of at most ${run.max_attempts}`],
+    ['due', showTime(run.due_at, now)],
+    ['started', showTime(run.start_time, now)],
+  ];
+  if (run.start_time !== null) fields.push([run.end_time === null ? 'running for' : 'took', took(run, now)]);
+  if (run.end_time !== null) fields.push(['ended', showTime(run.end_time, now)]);
+  if (run.executor_id !== null) fields.push(['worker', run.executor_id]);
+  if (run.error_message !== null) fields.push(['error', paint('red', harmless(run.error_message))]);
+  if (run.result !== undefined) fields.push(['result', showJson(run.result)]);
+  return fields;
+}
+
+export const attemptHead = ['ATTEMPT', 'OUTCOME', 'STARTED', 'TOOK', 'WORKER', 'ERROR'];
+
+export function attemptRow(attempt: Attempt, paint: Paint, now: number): string[] {
+  const length = Date.parse(attempt.end_time) - Date.parse(attempt.start_time);
+  const message = oneLine(attempt.error_message ?? '–', max_cell_chars * 2);
+  const started = showRelative(Date.parse(attempt.start_time), now);
+  return [
+    String(attempt.attempt_number),
+    paint('red', attempt.outcome),
+    started,
+    showDuration(length),
+    attempt.executor_id,
+    message,
+  ];
+}
+
+export const workerHead = ['WORKER', 'STATUS', 'RUNNING', 'QUEUES', 'TYPES', 'EXECUTORS', 'HOST', 'STARTED', 'SEEN'];
+
+export function workerRow(worker: Worker, paint: Paint, now: number): string[] {
+  const relative = (timestamp: string) => showRelative(Date.parse(timestamp), now);
+  return [
+    worker.worker_id,
+    showStatus(worker.status, paint),
+    `${worker.running}/${worker.slots}`,
+    worker.queues?.join(', ') ?? 'all',
+    oneLine(worker.types.join(', ') || '–', max_cell_chars),
+    worker.executors.join(', ') || '–',
+    `${harmless(worker.host)} ${worker.pid}`,
+    relative(worker.started_at),
+    relative(worker.seen_at),
+  ];
+}
+
+/** Whether a live worker would take the run of this job. */
+export function isServed(job: Job, workers: readonly Worker[]): boolean {
+  return workers.some((worker) => {
+    const takes =
+      job.executor === undefined ? worker.types.includes(job.type) : worker.executors.includes(job.executor.kind);
+    return worker.status === 'ALIVE' && takes && (worker.queues === null || worker.queues.includes(job.queue));
+  });
+}
+
+/** What a person who looks at this job may want to do next. */
+export function hintsFor(
+  job: Job,
+  run: Run | null,
+  context: { now: number; workers: readonly Worker[] | null },
+): string[] {
+  if (job.status === 'PAUSED')
+    return [`It is paused: nothing of it starts until \`punctual jobs resume ${job.job_id}\`.`];
+  if (run === null) return [];
+  if (run.status === 'FAILED') {
+    return [
+      `\`punctual runs show ${run.run_id}\` shows each attempt and what it logged.`,
+      `\`punctual jobs run-now ${job.job_id}\` gives it a new run.`,
+    ];
+  }
+  if (run.status === 'RUNNING') return [`\`punctual runs logs ${run.run_id}\` shows what it has logged so far.`];
+  if (run.status !== 'QUEUED') return [];
+  const wait = run.due_at === null ? 0 : Date.parse(run.due_at) - context.now;
+  if (wait > 1_000) {
+    const what = run.attempt_number > 1 ? `Attempt ${run.attempt_number}` : 'It';
+    return [`${what} starts in ${showDuration(wait)}; \`punctual jobs run-now ${job.job_id}\` starts it at once.`];
+  }
+  if (context.workers === null || isServed(job, context.workers))
+    return ['It is due and waits for a free slot of a worker.'];
+  return [unserved(job)];
+}
+
+function unserved(job: Job): string {
+  const seen = '`punctual workers list` shows the workers there are.';
+  if (job.executor?.kind === 'shell') {
+    return `It waits because no live worker for queue ${job.queue} runs programs; start one with \`punctual worker --allow-shell\`. ${seen}`;
+  }
+  if (job.executor !== undefined) {
+    return `It waits because no live worker serves queue ${job.queue}; start one with \`punctual worker\`. ${seen}`;
+  }
+  return `It waits because no live worker serves type ${job.type} in queue ${job.queue}. ${seen}`;
+}

@@ -1,0 +1,35 @@
+// What `punctual start` says when everything is up: where to click, what to paste, how to stop.
+import type { Output } from '../output.ts';
+
+export interface Banner {
+  version: string;
+  url: string;
+  /** The folder of the embedded PostgreSQL, or the address of another. */
+  data: string;
+  slots: number;
+  allowShell: boolean;
+}
+
+export function printBanner({ line, paint }: Output, { version, url, data, slots, allowShell }: Banner): void {
+  const shell = allowShell ? 'http and shell jobs' : 'http jobs (shell jobs with PUNCTUAL_ALLOW_SHELL=true)';
+  line(paint('bold', `Punctual ${version} is ready.`));
+  line();
+  line(`  dashboard  ${paint('cyan', `${url}/`)}`);
+  line(`  API        ${paint('cyan', `${url}/docs`)}`);
+  line(`  data       ${data}`);
+  line(`  worker     ${slots} slots for ${shell} and the types echo and sleep`);
+  line();
+  line('A first job, to paste into another terminal:');
+  line();
+  line(`  ${firstJob(url)}`);
+  line();
+  line('How it went, as its latest run:');
+  line();
+  line(`  curl '${url}/runs?limit=1'`);
+  line();
+  line(paint('dim', 'Ctrl-C stops everything; what is not done yet is kept.'));
+}
+
+export function firstJob(url: string): string {
+  return `curl ${url}/jobs -H 'content-type: application/json' -d '{"type": "echo", "payload": {"greeting": "hello"}}'`;
+}
