@@ -44,7 +44,12 @@ export const DeadLetterPage = Type.Object({ dead_letters: Type.Array(DeadLetter)
 export type DeadLetterPage = Static<typeof DeadLetterPage>;
 
 export const RedriveMany = closed(
-  { ...filters, limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000, default: 1000, description: 'How many at most in this call' })) },
+  {
+    ...filters,
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 10_000, default: 1000, description: 'How many at most in this call' }),
+    ),
+  },
   { description: 'Which dead letters to redrive; all of them when no filter is given' },
 );
 export type RedriveMany = Static<typeof RedriveMany>;

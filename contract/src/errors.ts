@@ -4,29 +4,52 @@ import { type Static, Type } from 'typebox';
 
 export const errorTable = {
   invalid_json: { status: 400, meaning: 'The body is not valid JSON.' },
-  invalid_input: { status: 400, meaning: 'A field, parameter or header does not fit its schema; `errors` names each one.' },
-  invalid_cursor: { status: 400, meaning: 'The cursor was not made by this list; leave it out to start from the first page.' },
-  invalid_id: { status: 400, meaning: 'The id is not one of ours; ids are UUIDs as given by the answer that created the thing.' },
+  invalid_input: {
+    status: 400,
+    meaning: 'A field, parameter or header does not fit its schema; `errors` names each one.',
+  },
+  invalid_cursor: {
+    status: 400,
+    meaning: 'The cursor was not made by this list; leave it out to start from the first page.',
+  },
+  invalid_id: {
+    status: 400,
+    meaning: 'The id is not one of ours; ids are UUIDs as given by the answer that created the thing.',
+  },
   host_not_allowed: {
     status: 403,
-    meaning: 'The request came under a foreign host name or from a page of another origin; a server without keys answers only its own.',
+    meaning:
+      'The request came under a foreign host name or from a page of another origin; a server without keys answers only its own.',
   },
   route_not_found: { status: 404, meaning: 'No such path; /docs lists all of them.' },
   job_not_found: { status: 404, meaning: 'No job has this id, or retention has removed it.' },
   run_not_found: { status: 404, meaning: 'No run has this id, or retention has removed it.' },
   worker_not_found: { status: 404, meaning: 'No worker has this id.' },
-  dead_letter_not_found: { status: 404, meaning: 'No dead letter has this run id; it was discarded, or the run did not fail for good.' },
-  method_not_allowed: { status: 405, meaning: 'The path exists, but not with this method; the Allow header lists those it takes.' },
+  dead_letter_not_found: {
+    status: 404,
+    meaning: 'No dead letter has this run id; it was discarded, or the run did not fail for good.',
+  },
+  method_not_allowed: {
+    status: 405,
+    meaning: 'The path exists, but not with this method; the Allow header lists those it takes.',
+  },
   job_ended: { status: 409, meaning: 'The job is completed or cancelled and can no longer be changed that way.' },
   job_paused: { status: 409, meaning: 'The job is paused; resume it first.' },
-  job_running: { status: 409, meaning: 'A run of this job is running now, and a job never runs twice at the same time.' },
+  job_running: {
+    status: 409,
+    meaning: 'A run of this job is running now, and a job never runs twice at the same time.',
+  },
   run_ended: { status: 409, meaning: 'The run has ended already; its recorded outcome is final.' },
   session_lost: {
     status: 409,
-    meaning: 'The session does not exist or did not renew its lease in time; its runs were given to others. Stop them and begin a new session, described by `worker`.',
+    meaning:
+      'The session does not exist or did not renew its lease in time; its runs were given to others. Stop them and begin a new session, described by `worker`.',
   },
   lease_lost: { status: 409, meaning: 'The run is no longer leased to this worker; what it reported was not applied.' },
-  version_conflict: { status: 412, meaning: 'The job was changed since you read it (If-Match does not match); read it again, then update.' },
+  version_conflict: {
+    status: 412,
+    meaning: 'The job was changed since you read it (If-Match does not match); read it again, then update.',
+  },
   body_too_large: { status: 413, meaning: 'The body, payload or result is over its limit.' },
   unsupported_media_type: { status: 415, meaning: 'Send JSON with Content-Type: application/json.' },
   idempotency_key_reused: {
@@ -37,7 +60,10 @@ export const errorTable = {
     status: 422,
     meaning: 'There are too many different combinations of queue, type and priority; put what varies into the payload.',
   },
-  bulk_refused: { status: 422, meaning: 'At least one item of the bulk is wrong, so none was created; `errors` names each one.' },
+  bulk_refused: {
+    status: 422,
+    meaning: 'At least one item of the bulk is wrong, so none was created; `errors` names each one.',
+  },
   overloaded: { status: 429, meaning: 'Too much is waiting to be written; try again after Retry-After seconds.' },
   internal: { status: 500, meaning: 'A fault of the server; the request id finds it in the log.' },
   not_supported_yet: { status: 501, meaning: 'Part of the plan, but this version cannot do it yet.' },
@@ -88,7 +114,10 @@ export class PunctualError extends Error {
   readonly requestId: string | undefined;
 
   constructor(code: ErrorCode, options: ErrorOptions = {}) {
-    super(options.detail ?? errorTable[code].meaning, options.cause === undefined ? undefined : { cause: options.cause });
+    super(
+      options.detail ?? errorTable[code].meaning,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
     this.name = 'PunctualError';
     this.code = code;
     this.status = errorTable[code].status;

@@ -21,14 +21,21 @@ export const HttpExecutor = closed(
     url: Type.String({ minLength: 1, maxLength: 4096, pattern: '^https?://[^\\p{Cc}\\p{Cs}\\s]+$' }),
     method: Type.Optional(Type.Enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'], { default: 'POST' })),
     headers: Type.Optional(
-      Type.Record(Type.String({ pattern: '^[A-Za-z0-9-]{1,100}$' }), Type.String({ maxLength: 4096, pattern: '^[^\\p{Cc}\\p{Cs}]*$' }), {
-        maxProperties: 50,
-        additionalProperties: false,
-      }),
+      Type.Record(
+        Type.String({ pattern: '^[A-Za-z0-9-]{1,100}$' }),
+        Type.String({ maxLength: 4096, pattern: '^[^\\p{Cc}\\p{Cs}]*$' }),
+        {
+          maxProperties: 50,
+          additionalProperties: false,
+        },
+      ),
     ),
     body: Type.Optional(Json),
   },
-  { description: 'Calls a URL. 2xx is success; 408, 429 and 5xx are tried again; other answers are fatal. The body defaults to the payload' },
+  {
+    description:
+      'Calls a URL. 2xx is success; 408, 429 and 5xx are tried again; other answers are fatal. The body defaults to the payload',
+  },
 );
 
 export const ShellExecutor = closed(
@@ -40,14 +47,21 @@ export const ShellExecutor = closed(
       description: 'Program and arguments; no shell interprets them',
     }),
     env: Type.Optional(
-      Type.Record(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,99}$' }), Type.String({ maxLength: 32_768, pattern: '^[^\\u0000\\p{Cs}]*$' }), {
-        maxProperties: 100,
-        additionalProperties: false,
-      }),
+      Type.Record(
+        Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,99}$' }),
+        Type.String({ maxLength: 32_768, pattern: '^[^\\u0000\\p{Cs}]*$' }),
+        {
+          maxProperties: 100,
+          additionalProperties: false,
+        },
+      ),
     ),
     cwd: Type.Optional(Type.String({ minLength: 1, maxLength: 4096, pattern: '^[^\\u0000\\p{Cs}]*$' })),
   },
-  { description: 'Runs a program on a worker that allows it (PUNCTUAL_ALLOW_SHELL=true). Exit code 0 is success; the payload comes on standard input' },
+  {
+    description:
+      'Runs a program on a worker that allows it (PUNCTUAL_ALLOW_SHELL=true). Exit code 0 is success; the payload comes on standard input',
+  },
 );
 
 export const Executor = Type.Union([HttpExecutor, ShellExecutor], {
@@ -59,10 +73,16 @@ export type Executor = Static<typeof Executor>;
 
 export const Backoff = closed(
   {
-    base_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.max_backoff_ms, default: defaults.backoff.base_ms })),
+    base_ms: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: limits.max_backoff_ms, default: defaults.backoff.base_ms }),
+    ),
     factor: Type.Optional(Type.Number({ minimum: 1, maximum: 10, default: defaults.backoff.factor })),
-    max_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.max_backoff_ms, default: defaults.backoff.max_ms })),
-    jitter: Type.Optional(Type.Number({ minimum: 0, maximum: 1, default: defaults.backoff.jitter, description: '0.2 spreads by ±20 %' })),
+    max_ms: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: limits.max_backoff_ms, default: defaults.backoff.max_ms }),
+    ),
+    jitter: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 1, default: defaults.backoff.jitter, description: '0.2 spreads by ±20 %' }),
+    ),
   },
   { description: 'The wait before attempt n + 1 is base_ms × factor^(n−1), at most max_ms, spread by jitter' },
 );
@@ -71,42 +91,68 @@ export type Backoff = Static<typeof Backoff>;
 /** The fields a user sets, at creation or later. */
 const settable = {
   name: Type.Optional(described(Title, { description: 'For people; defaults to the type' })),
-  queue: Type.Optional(described(Label, { default: defaults.queue, description: 'The queue its runs wait in; made on first use' })),
+  queue: Type.Optional(
+    described(Label, { default: defaults.queue, description: 'The queue its runs wait in; made on first use' }),
+  ),
   priority: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: limits.max_priority, default: defaults.priority, description: '9 starts before 0' }),
+    Type.Integer({
+      minimum: 0,
+      maximum: limits.max_priority,
+      default: defaults.priority,
+      description: '9 starts before 0',
+    }),
   ),
   tags: Type.Optional(Type.Array(Label, { maxItems: limits.max_tags, uniqueItems: true })),
   payload: Type.Optional(Json),
   max_retries: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: limits.max_retries, default: defaults.max_retries, description: 'Attempts after the first' }),
+    Type.Integer({
+      minimum: 0,
+      maximum: limits.max_retries,
+      default: defaults.max_retries,
+      description: 'Attempts after the first',
+    }),
   ),
   backoff: Type.Optional(Backoff),
   timeout_ms: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: limits.max_timeout_ms, default: defaults.timeout_ms, description: 'The longest one attempt may take' }),
+    Type.Integer({
+      minimum: 1,
+      maximum: limits.max_timeout_ms,
+      default: defaults.timeout_ms,
+      description: 'The longest one attempt may take',
+    }),
   ),
   run_timeout_ms: Type.Optional(
     nullable(
       Type.Integer({
         minimum: 1,
         maximum: limits.max_delay_ms,
-        description: 'The longest the whole run may take from its due time, all attempts and pauses between them included; null for no limit',
+        description:
+          'The longest the whole run may take from its due time, all attempts and pauses between them included; null for no limit',
       }),
     ),
   ),
   schedule_time: Type.Optional(described(Timestamp, { description: 'FUTURE: when. A time already past runs at once' })),
   delay_ms: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: limits.max_delay_ms, description: 'FUTURE: how long from now, instead of schedule_time' }),
+    Type.Integer({
+      minimum: 0,
+      maximum: limits.max_delay_ms,
+      description: 'FUTURE: how long from now, instead of schedule_time',
+    }),
   ),
 };
 
 export const CreateJob = closed(
   {
     ...settable,
-    type: Type.Optional(described(Label, { description: 'Which handler runs it; defaults to the kind of the executor' })),
+    type: Type.Optional(
+      described(Label, { description: 'Which handler runs it; defaults to the kind of the executor' }),
+    ),
     executor: Type.Optional(Executor),
     user_id: Type.Optional(described(Label, { description: 'Whose job it is' })),
     schedule_type: Type.Optional(
-      described(ScheduleType, { description: 'Defaults to FUTURE when schedule_time or delay_ms is given, else IMMEDIATE' }),
+      described(ScheduleType, {
+        description: 'Defaults to FUTURE when schedule_time or delay_ms is given, else IMMEDIATE',
+      }),
     ),
     cron_expression: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
     timezone: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
@@ -215,7 +261,9 @@ const IdempotencyHeader = Type.Object({
   ),
 });
 const IfMatchHeader = Type.Object({
-  'if-match': Type.Optional(Type.String({ maxLength: 100, description: 'The ETag you read; a later change is then not overwritten' })),
+  'if-match': Type.Optional(
+    Type.String({ maxLength: 100, description: 'The ETag you read; a later change is then not overwritten' }),
+  ),
 });
 
 const example = { name: 'hello', type: 'echo', payload: { greeting: 'hello, world' } };
@@ -232,7 +280,15 @@ export const jobRoutes = {
     body: CreateJob,
     success: 201,
     response: JobCreated,
-    errors: ['invalid_json', 'invalid_input', 'body_too_large', 'idempotency_key_reused', 'too_many_lanes', 'not_supported_yet', 'overloaded'],
+    errors: [
+      'invalid_json',
+      'invalid_input',
+      'body_too_large',
+      'idempotency_key_reused',
+      'too_many_lanes',
+      'not_supported_yet',
+      'overloaded',
+    ],
     example,
   }),
   createJobs: route({
@@ -245,7 +301,15 @@ export const jobRoutes = {
     body: BulkRequest,
     success: 201,
     response: BulkCreated,
-    errors: ['invalid_json', 'invalid_input', 'bulk_refused', 'body_too_large', 'idempotency_key_reused', 'too_many_lanes', 'overloaded'],
+    errors: [
+      'invalid_json',
+      'invalid_input',
+      'bulk_refused',
+      'body_too_large',
+      'idempotency_key_reused',
+      'too_many_lanes',
+      'overloaded',
+    ],
     example: { jobs: [example, { ...example, delay_ms: 60_000 }] },
   }),
   listJobs: route({
@@ -283,7 +347,15 @@ export const jobRoutes = {
     body: UpdateJob,
     success: 200,
     response: Job,
-    errors: ['invalid_id', 'invalid_json', 'invalid_input', 'job_not_found', 'job_ended', 'job_running', 'version_conflict'],
+    errors: [
+      'invalid_id',
+      'invalid_json',
+      'invalid_input',
+      'job_not_found',
+      'job_ended',
+      'job_running',
+      'version_conflict',
+    ],
     example: { priority: 9 },
   }),
   cancelJob: route({

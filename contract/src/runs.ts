@@ -23,7 +23,11 @@ export const Run = Type.Object(
     user_id: nullable(Type.String()),
     cause: RunCause,
     status: RunStatus,
-    reason: nullable(Type.String({ description: 'More about the status: due_later, retry, paused, cancelling, timed_out, run_timed_out, lost, …' })),
+    reason: nullable(
+      Type.String({
+        description: 'More about the status: due_later, retry, paused, cancelling, timed_out, run_timed_out, lost, …',
+      }),
+    ),
     due_at: nullable(Timestamp),
     attempt_number: Type.Integer({ description: 'The attempt it is in, or will be in next; the last one once ended' }),
     max_attempts: Type.Integer(),
@@ -66,7 +70,10 @@ export const Attempt = Type.Object({
   error_message: nullable(Type.String()),
 });
 export type Attempt = Static<typeof Attempt>;
-export const AttemptList = Type.Object({ attempts: Type.Array(Attempt) }, { description: 'Attempts that did not succeed, oldest first' });
+export const AttemptList = Type.Object(
+  { attempts: Type.Array(Attempt) },
+  { description: 'Attempts that did not succeed, oldest first' },
+);
 
 export const LogLevel = Type.Enum(['debug', 'info', 'warn', 'error']);
 export const LogLine = closed({
@@ -128,7 +135,8 @@ export const runRoutes = {
     operation: 'cancelRun',
     tag: 'runs',
     summary: 'Cancel one run, also while it runs',
-    description: 'CANCELLED: it had not started. RUNNING: its worker has been told; the run ends with what the worker reports.',
+    description:
+      'CANCELLED: it had not started. RUNNING: its worker has been told; the run ends with what the worker reports.',
     params: RunParams,
     success: 202,
     response: RunAccepted,
@@ -140,7 +148,8 @@ export const runRoutes = {
     operation: 'retryRun',
     tag: 'runs',
     summary: 'Try again now',
-    description: 'A run that waits for its next attempt becomes due now. A run that failed for good is redriven from its dead letter.',
+    description:
+      'A run that waits for its next attempt becomes due now. A run that failed for good is redriven from its dead letter.',
     params: RunParams,
     success: 202,
     response: RunAccepted,

@@ -13,7 +13,10 @@ export function nullable<S extends TSchema>(schema: S) {
 
 /** The same schema with other words or defaults; property descriptors are copied because TypeBox keeps hidden ones. */
 export function described<S extends TSchema>(schema: S, options: { description?: string; default?: unknown }): S {
-  return Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(schema), ...Object.getOwnPropertyDescriptors(options) }) as S;
+  return Object.defineProperties(
+    {},
+    { ...Object.getOwnPropertyDescriptors(schema), ...Object.getOwnPropertyDescriptors(options) },
+  ) as S;
 }
 
 export const Id = Type.String({
@@ -54,5 +57,6 @@ export const PageQuery = {
 };
 
 export const NextCursor = Type.Union([Type.String(), Type.Null()], {
-  description: 'Give it back as `cursor` for the next page; null on the last. A page may be short, even empty, and still have a next one: each page looks at a bounded number of rows.',
+  description:
+    'Give it back as `cursor` for the next page; null on the last. A page may be short, even empty, and still have a next one: each page looks at a bounded number of rows.',
 });

@@ -23,7 +23,9 @@ export const WorkerDescription = closed(
     slots: Type.Integer({ minimum: 1, maximum: limits.max_slots, description: 'How many runs it takes at once' }),
     types: Type.Array(Label, { maxItems: limits.max_worker_types, description: 'The types it has handlers for' }),
     executors: Type.Array(Type.Enum(['http', 'shell']), { maxItems: 10, description: 'The executors it offers' }),
-    queues: nullable(Type.Array(Label, { minItems: 1, maxItems: 100, description: 'The queues it serves; null for all' })),
+    queues: nullable(
+      Type.Array(Label, { minItems: 1, maxItems: 100, description: 'The queues it serves; null for all' }),
+    ),
   },
   { description: 'What a worker is and offers' },
 );
@@ -45,7 +47,10 @@ export const Outcome = closed(
 );
 export type Outcome = Static<typeof Outcome>;
 
-export const LogChunk = closed({ ...Leased, lines: Type.Array(LogLine, { minItems: 1, maxItems: limits.max_log_lines }) });
+export const LogChunk = closed({
+  ...Leased,
+  lines: Type.Array(LogLine, { minItems: 1, maxItems: limits.max_log_lines }),
+});
 export type LogChunk = Static<typeof LogChunk>;
 
 export const SyncRequest = closed({
@@ -53,12 +58,19 @@ export const SyncRequest = closed({
   n: Type.Integer({ minimum: 1, description: 'The number of this call within the session: 1, 2, 3, …' }),
   concluded: Type.Integer({ minimum: 0, description: 'Every call up to this number was answered or given up' }),
   worker: Type.Optional(WorkerDescription),
-  running: Type.Array(Id, { maxItems: limits.max_slots * 2, description: 'Every run the worker holds and has not reported yet' }),
+  running: Type.Array(Id, {
+    maxItems: limits.max_slots * 2,
+    description: 'Every run the worker holds and has not reported yet',
+  }),
   outcomes: Type.Optional(Type.Array(Outcome, { maxItems: limits.max_outcomes })),
   logs: Type.Optional(Type.Array(LogChunk, { maxItems: limits.max_outcomes })),
   accept: Type.Boolean({ description: 'false: answer, but grant no runs (a worker that drains)' }),
-  wait: Type.Boolean({ description: 'true: wait up to a heartbeat for work; only calls that wait are granted runs. false: answer at once' }),
-  bye: Type.Optional(Type.Boolean({ description: 'The last call: the session ends, what it still holds is given back' })),
+  wait: Type.Boolean({
+    description: 'true: wait up to a heartbeat for work; only calls that wait are granted runs. false: answer at once',
+  }),
+  bye: Type.Optional(
+    Type.Boolean({ description: 'The last call: the session ends, what it still holds is given back' }),
+  ),
 });
 export type SyncRequest = Static<typeof SyncRequest>;
 
@@ -77,8 +89,13 @@ export const Grant = Type.Object(
     max_attempts: Type.Integer(),
     timeout_ms: Type.Integer(),
     due_at: Timestamp,
-    scheduled_for: described(Timestamp, { description: 'The time it was made for; due_at moves with retries, this does not' }),
-    fence: Type.Integer({ description: 'Grows with every lease of this run and is never used twice: a target that remembers the highest can refuse a worker that was overtaken' }),
+    scheduled_for: described(Timestamp, {
+      description: 'The time it was made for; due_at moves with retries, this does not',
+    }),
+    fence: Type.Integer({
+      description:
+        'Grows with every lease of this run and is never used twice: a target that remembers the highest can refuse a worker that was overtaken',
+    }),
   },
   { description: 'A run leased to the worker' },
 );
@@ -101,7 +118,9 @@ export type SyncAnswer = Static<typeof SyncAnswer>;
 export const Worker = Type.Object(
   {
     worker_id: Type.String(),
-    status: Type.Enum(['ALIVE', 'DRAINING', 'LOST', 'GONE'], { description: 'LOST: did not renew its lease. GONE: said goodbye' }),
+    status: Type.Enum(['ALIVE', 'DRAINING', 'LOST', 'GONE'], {
+      description: 'LOST: did not renew its lease. GONE: said goodbye',
+    }),
     host: Type.String(),
     pid: Type.Integer(),
     version: Type.String(),

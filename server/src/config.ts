@@ -28,7 +28,14 @@ export const configKeys = {
     meaning: 'Where workers and CLI commands find the server.',
   },
   host: { env: 'PUNCTUAL_HOST', kind: 'string', default: '127.0.0.1', meaning: 'The address the server listens on.' },
-  port: { env: 'PUNCTUAL_PORT', kind: 'integer', default: 7600, min: 0, max: 65535, meaning: 'The port the server listens on; 0 takes a free one.' },
+  port: {
+    env: 'PUNCTUAL_PORT',
+    kind: 'integer',
+    default: 7600,
+    min: 0,
+    max: 65535,
+    meaning: 'The port the server listens on; 0 takes a free one.',
+  },
   trust_network: {
     env: 'PUNCTUAL_TRUST_NETWORK',
     kind: 'boolean',
@@ -47,9 +54,17 @@ export const configKeys = {
     default: 16,
     min: 1,
     max: 4096,
-    meaning: 'Into how many segments the data is divided. Read at the first migration only; it cannot be changed later.',
+    meaning:
+      'Into how many segments the data is divided. Read at the first migration only; it cannot be changed later.',
   },
-  pool_size: { env: 'PUNCTUAL_POOL_SIZE', kind: 'integer', default: 10, min: 2, max: 200, meaning: 'Connections to PostgreSQL a server holds at most.' },
+  pool_size: {
+    env: 'PUNCTUAL_POOL_SIZE',
+    kind: 'integer',
+    default: 10,
+    min: 2,
+    max: 200,
+    meaning: 'Connections to PostgreSQL a server holds at most.',
+  },
   query_timeout_ms: {
     env: 'PUNCTUAL_QUERY_TIMEOUT_MS',
     kind: 'integer',
@@ -58,7 +73,14 @@ export const configKeys = {
     max: 600_000,
     meaning: 'The deadline of every query; a connection that misses it is destroyed and replaced.',
   },
-  heartbeat_ms: { env: 'PUNCTUAL_HEARTBEAT_MS', kind: 'integer', default: 4_000, min: 50, max: 600_000, meaning: 'How often a worker renews its lease.' },
+  heartbeat_ms: {
+    env: 'PUNCTUAL_HEARTBEAT_MS',
+    kind: 'integer',
+    default: 4_000,
+    min: 50,
+    max: 600_000,
+    meaning: 'How often a worker renews its lease.',
+  },
   lease_ms: {
     env: 'PUNCTUAL_LEASE_MS',
     kind: 'integer',
@@ -73,9 +95,17 @@ export const configKeys = {
     default: 3_000,
     min: 100,
     max: 600_000,
-    meaning: 'How long before the end of its lease a worker that cannot renew stops its work. 3 × heartbeat ≤ lease − margin.',
+    meaning:
+      'How long before the end of its lease a worker that cannot renew stops its work. 3 × heartbeat ≤ lease − margin.',
   },
-  reap_interval_ms: { env: 'PUNCTUAL_REAP_INTERVAL_MS', kind: 'integer', default: 1_000, min: 20, max: 60_000, meaning: 'How often servers look for workers whose lease ended.' },
+  reap_interval_ms: {
+    env: 'PUNCTUAL_REAP_INTERVAL_MS',
+    kind: 'integer',
+    default: 1_000,
+    min: 20,
+    max: 60_000,
+    meaning: 'How often servers look for workers whose lease ended.',
+  },
   poll_interval_ms: {
     env: 'PUNCTUAL_POLL_INTERVAL_MS',
     kind: 'integer',
@@ -90,7 +120,8 @@ export const configKeys = {
     default: 10_000,
     min: 0,
     max: 3_600_000,
-    meaning: 'How long a stopping worker waits for its runs, and how long a cancelled program has between TERM and KILL.',
+    meaning:
+      'How long a stopping worker waits for its runs, and how long a cancelled program has between TERM and KILL.',
   },
   max_waiting_submits: {
     env: 'PUNCTUAL_MAX_WAITING_SUBMITS',
@@ -100,15 +131,38 @@ export const configKeys = {
     max: 1_000_000,
     meaning: 'Jobs a server holds in memory while they are being written; more are answered with 429.',
   },
-  worker_id: { env: 'PUNCTUAL_WORKER_ID', kind: 'string', default: null, meaning: 'The name of a worker; made from host and process id when not given.' },
-  worker_slots: { env: 'PUNCTUAL_WORKER_SLOTS', kind: 'integer', default: 20, min: 1, max: 2000, meaning: 'How many runs a stock worker takes at once.' },
-  worker_queues: { env: 'PUNCTUAL_WORKER_QUEUES', kind: 'list', default: [], meaning: 'The queues a stock worker serves, separated by commas; all when empty.' },
-  allow_shell: { env: 'PUNCTUAL_ALLOW_SHELL', kind: 'boolean', default: false, meaning: 'Let a stock worker run `shell` jobs.' },
+  worker_id: {
+    env: 'PUNCTUAL_WORKER_ID',
+    kind: 'string',
+    default: null,
+    meaning: 'The name of a worker; made from host and process id when not given.',
+  },
+  worker_slots: {
+    env: 'PUNCTUAL_WORKER_SLOTS',
+    kind: 'integer',
+    default: 20,
+    min: 1,
+    max: 2000,
+    meaning: 'How many runs a stock worker takes at once.',
+  },
+  worker_queues: {
+    env: 'PUNCTUAL_WORKER_QUEUES',
+    kind: 'list',
+    default: [],
+    meaning: 'The queues a stock worker serves, separated by commas; all when empty.',
+  },
+  allow_shell: {
+    env: 'PUNCTUAL_ALLOW_SHELL',
+    kind: 'boolean',
+    default: false,
+    meaning: 'Let a stock worker run `shell` jobs.',
+  },
   http_allow: {
     env: 'PUNCTUAL_HTTP_ALLOW',
     kind: 'list',
     default: [],
-    meaning: 'Private hosts and CIDRs the http executor may call, separated by commas. Public addresses are always allowed.',
+    meaning:
+      'Private hosts and CIDRs the http executor may call, separated by commas. Public addresses are always allowed.',
   },
   log_level: {
     env: 'PUNCTUAL_LOG_LEVEL',
@@ -158,7 +212,9 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, overrides: Part
 }
 
 /** What `punctual config` prints: every key, its value with secrets hidden, and whether it was set. */
-export function describeConfig(config: Config): { key: string; env: string; value: string; isDefault: boolean; meaning: string }[] {
+export function describeConfig(
+  config: Config,
+): { key: string; env: string; value: string; isDefault: boolean; meaning: string }[] {
   return (Object.entries(configKeys) as [keyof Config, Key][]).map(([name, key]) => {
     const value = config[name];
     const text = value === null ? '' : Array.isArray(value) ? value.join(',') : String(value);

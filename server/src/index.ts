@@ -2,6 +2,6 @@
 export { type Config, ConfigError, describeConfig, readConfig } from './config.ts';
 export { type RunningServer, type ServerOptions, startServer } from './main.ts';
 export { StartError } from './start_error.ts';
-export { type Finding, examine } from './upkeep/examine.ts';
+export { examine, type Finding } from './upkeep/examine.ts';
 export { migrate } from './upkeep/migrate.ts';
 export { version } from './version.ts';

@@ -32,7 +32,17 @@ export interface Loops {
 
 const hourMs = 3_600_000;
 
-export function startLoops({ config, db, log, metrics, segments, lanes, claimer, sync, announcer }: LoopsOptions): Loops {
+export function startLoops({
+  config,
+  db,
+  log,
+  metrics,
+  segments,
+  lanes,
+  claimer,
+  sync,
+  announcer,
+}: LoopsOptions): Loops {
   const all = Array.from({ length: segments }, (_, i) => i);
 
   // 1. Runs whose time has come move to ready.

@@ -1,11 +1,12 @@
 // Builds a server in the order data walks (store, dispatch, scheduler, api) and passes values by hand. Called by the CLI
 // and the tests.
+
+import { openApi } from './api/server.ts';
 import { newToken } from './base/ids.ts';
 import { type Logger, openLog } from './base/log.ts';
 import { openMetrics } from './base/metrics.ts';
-import { openApi } from './api/server.ts';
 import type { Config } from './config.ts';
-import { Announcer, type Announcement } from './dispatch/announce.ts';
+import { type Announcement, Announcer } from './dispatch/announce.ts';
 import { Claimer } from './dispatch/claim.ts';
 import { Renewer } from './dispatch/renew.ts';
 import { Sessions } from './dispatch/sessions.ts';
@@ -65,7 +66,14 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     if (what.nextMs != null) loops.dueWithin(what.nextMs);
     if (touched.length > 0 || what.nextMs != null) announcer.say(what);
   };
-  const submitter = new Submitter({ db, lanes, segments, maxWaiting: config.max_waiting_submits, metrics, onCreated: tell });
+  const submitter = new Submitter({
+    db,
+    lanes,
+    segments,
+    maxWaiting: config.max_waiting_submits,
+    metrics,
+    onCreated: tell,
+  });
   const sync = new Sync({
     db,
     segments,
@@ -87,14 +95,31 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     log,
     onHeard: (heard: Announcement) => {
       if (heard.newest_lane <= lanes.newest) claimer.wake(heard.segments);
-      else void lanes.refresh().then(() => claimer.wake(heard.segments), () => {}); // the poll will do it
+      else
+        void lanes.refresh().then(
+          () => claimer.wake(heard.segments),
+          () => {},
+        ); // the poll will do it
       for (const order of heard.cancels) sync.cancel(order.session_id, order);
       if (heard.next_ms !== null) loops.dueWithin(heard.next_ms);
     },
   });
   const loops = startLoops({ config, db, log, metrics, segments, lanes, claimer, sync, announcer });
 
-  const api = openApi({ config, db, log, metrics, lanes, segments, submitter, sync, announcer, serverId, databaseVersion, tell });
+  const api = openApi({
+    config,
+    db,
+    log,
+    metrics,
+    lanes,
+    segments,
+    submitter,
+    sync,
+    announcer,
+    serverId,
+    databaseVersion,
+    tell,
+  });
   const stop = async (): Promise<void> => {
     sync.stop();
     claimer.stop();
@@ -111,11 +136,17 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   } catch (error) {
     await stop();
     if ((error as { code?: string }).code !== 'EADDRINUSE') throw error;
-    throw new StartError(`Port ${config.port} of ${config.host} is in use; choose another with PUNCTUAL_PORT.`, { cause: error });
+    throw new StartError(`Port ${config.port} of ${config.host} is in use; choose another with PUNCTUAL_PORT.`, {
+      cause: error,
+    });
   }
 }
 
-async function prepareDatabase(config: Config, url: string, log: Logger): Promise<{ segments: number; databaseVersion: string }> {
+async function prepareDatabase(
+  config: Config,
+  url: string,
+  log: Logger,
+): Promise<{ segments: number; databaseVersion: string }> {
   try {
     const facts = await inspectDatabase(url, connectTimeoutMs);
     if (!facts.can_create) throw Object.assign(new Error('permission denied'), { code: '42501' });

@@ -9,7 +9,9 @@ export class StartError extends Error {
 export function explainDatabaseError(error: unknown, url: string): StartError {
   const { code, message } = error as { code?: string; message: string };
   const where = hideSecret(url);
-  const sentence = sentenceFor(code ?? causeCode(error), where) ?? `PostgreSQL at ${where} cannot be used: ${hideSecret(message || String(code))}`;
+  const sentence =
+    sentenceFor(code ?? causeCode(error), where) ??
+    `PostgreSQL at ${where} cannot be used: ${hideSecret(message || String(code))}`;
   return new StartError(sentence, { cause: error });
 }
 
@@ -43,7 +45,11 @@ function sentenceFor(code: string | undefined, where: string): string | null {
 }
 
 function causeCode(error: unknown): string | undefined {
-  const { cause, message, errors } = error as { cause?: { code?: string }; message?: string; errors?: { code?: string }[] };
+  const { cause, message, errors } = error as {
+    cause?: { code?: string };
+    message?: string;
+    errors?: { code?: string }[];
+  };
   if (cause?.code !== undefined) return cause.code;
   if (errors?.[0]?.code !== undefined) return errors[0].code;
   if (/timeout/i.test(message ?? '')) return 'ETIMEDOUT';

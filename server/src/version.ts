@@ -1,4 +1,6 @@
 // The version of this Punctual, as package.json says it.
 import { readFileSync } from 'node:fs';
 
-export const version: string = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version;
+export const version: string = (
+  JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+).version;

@@ -15,7 +15,12 @@ test('PostgreSQL killed with -9 three times under load costs errors for seconds,
   const folder = mkdtempSync(path.join(tmpdir(), 'pf-'));
   // Durable: a crash must lose nothing that was committed.
   let postgres = await startEmbedded({ dataDir: folder });
-  const times = { PUNCTUAL_QUERY_TIMEOUT_MS: '3000', PUNCTUAL_HEARTBEAT_MS: '500', PUNCTUAL_LEASE_MS: '5000', PUNCTUAL_LEASE_MARGIN_MS: '1000' };
+  const times = {
+    PUNCTUAL_QUERY_TIMEOUT_MS: '3000',
+    PUNCTUAL_HEARTBEAT_MS: '500',
+    PUNCTUAL_LEASE_MS: '5000',
+    PUNCTUAL_LEASE_MARGIN_MS: '1000',
+  };
   await using server = await startServerProcess(postgres.url, times);
   await using worker = startPunctual(['worker', '--url', server.url], times);
   const client = new Client({ url: server.url });
@@ -27,7 +32,16 @@ test('PostgreSQL killed with -9 three times under load costs errors for seconds,
     const submitting = Array.from({ length: 8 }, async () => {
       while (!stop) {
         try {
-          acknowledged.push((await client.jobs.create({ type: 'echo', payload: acknowledged.length, max_retries: 20, backoff: { base_ms: 50, max_ms: 500 } })).job_id);
+          acknowledged.push(
+            (
+              await client.jobs.create({
+                type: 'echo',
+                payload: acknowledged.length,
+                max_retries: 20,
+                backoff: { base_ms: 50, max_ms: 500 },
+              })
+            ).job_id,
+          );
         } catch {
           errors++;
           await new Promise((resolve) => setTimeout(resolve, 50));
@@ -36,13 +50,17 @@ test('PostgreSQL killed with -9 three times under load costs errors for seconds,
     });
     for (let kill = 0; kill < 3; kill++) {
       const before = acknowledged.length;
-      await eventually(() => assert.ok(acknowledged.length > before + 200, 'the load does not flow'), { withinMs: 30_000 });
+      await eventually(() => assert.ok(acknowledged.length > before + 200, 'the load does not flow'), {
+        withinMs: 30_000,
+      });
       process.kill(postgres.pid, 'SIGKILL');
       await postgres.exited;
       postgres = await startEmbedded({ dataDir: folder });
     }
     const afterKills = acknowledged.length;
-    await eventually(() => assert.ok(acknowledged.length > afterKills + 200, 'submits did not recover'), { withinMs: 30_000 });
+    await eventually(() => assert.ok(acknowledged.length > afterKills + 200, 'submits did not recover'), {
+      withinMs: 30_000,
+    });
     stop = true;
     await Promise.all(submitting);
 

@@ -16,11 +16,23 @@ import { startServerProcess } from '../support/process.ts';
 test('submits beyond what may wait are answered 429 with Retry-After, and those that wait are kept', async () => {
   await using house = await openHouse({ config: { max_waiting_submits: 50 } });
   const { job_id } = await house.client.jobs.create({ type: 'nobody' }); // the lane exists
-  const post = (): Promise<Response> => fetch(`${house.url}/jobs`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"type":"nobody"}' });
+  const post = (): Promise<Response> =>
+    fetch(`${house.url}/jobs`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"type":"nobody"}',
+    });
   const answers = await house.db.transaction(async (tx) => {
     await tx.query({ name: '', text: 'lock table punctual.jobs in share mode', values: [] });
     const flood = Array.from({ length: 300 }, post);
-    const refused = await Promise.all(flood.slice(200).map(async (answer) => (await Promise.race([answer, new Promise<null>((resolve) => setTimeout(resolve, 2_000, null))]))?.status));
+    const refused = await Promise.all(
+      flood
+        .slice(200)
+        .map(
+          async (answer) =>
+            (await Promise.race([answer, new Promise<null>((resolve) => setTimeout(resolve, 2_000, null))]))?.status,
+        ),
+    );
     assert.ok(refused.includes(429), 'nothing was refused');
     const { status } = await fetch(`${house.url}/healthz`);
     assert.equal(status, 200, 'the server does not answer under overload');
@@ -44,7 +56,11 @@ test('a database that does not answer costs 503 with Retry-After, and its connec
   await house.client.jobs.create({ type: 'nobody' });
   await house.db.transaction(async (tx) => {
     await tx.query({ name: '', text: 'lock table punctual.jobs in access exclusive mode', values: [] });
-    const answer = await fetch(`${house.url}/jobs`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"type":"nobody"}' });
+    const answer = await fetch(`${house.url}/jobs`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"type":"nobody"}',
+    });
     assert.equal(answer.status, 503);
     assert.equal(((await answer.json()) as { code: string }).code, 'unavailable');
     assert.ok(Number(answer.headers.get('retry-after')) >= 1);
@@ -59,9 +75,16 @@ test('a hundred thousand log lines and large results do not disturb the worker t
   const hand = new Hand(house.url);
   const [run] = await hand.take();
   assert.ok(run);
-  const lines = Array.from({ length: 1_000 }, (_, i) => ({ at: new Date().toISOString(), level: 'info' as const, message: `${i} ${'x'.repeat(100)}` }));
+  const lines = Array.from({ length: 1_000 }, (_, i) => ({
+    at: new Date().toISOString(),
+    level: 'info' as const,
+    message: `${i} ${'x'.repeat(100)}`,
+  }));
   for (let i = 0; i < 100; i++) {
-    const { refused } = await hand.call({ running: [run.run_id], logs: [{ run_id: run.run_id, lease_id: run.lease_id, lines }] });
+    const { refused } = await hand.call({
+      running: [run.run_id],
+      logs: [{ run_id: run.run_id, lease_id: run.lease_id, lines }],
+    });
     assert.deepEqual(refused, []);
   }
   await hand.call({ outcomes: [outcome(run, { result: 'x'.repeat(2_000_000) })] });
@@ -84,7 +107,9 @@ const canMount = (() => {
   }
 })();
 
-test('a full disk of the database costs errors, no crash and no acknowledged job', { skip: canMount ? false : 'needs the right to mount a small tmpfs' }, async () => {
+test('a full disk of the database costs errors, no crash and no acknowledged job', {
+  skip: canMount ? false : 'needs the right to mount a small tmpfs',
+}, async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'pd-'));
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=160m', 'tmpfs', folder]);
   const dataDir = path.join(folder, 'postgres');
@@ -92,14 +117,19 @@ test('a full disk of the database costs errors, no crash and no acknowledged job
   const settings = { max_wal_size: '64MB', min_wal_size: '32MB', shared_buffers: '32MB' };
   let postgres = await startEmbedded({ dataDir, settings });
   try {
-    await using server = await startServerProcess(postgres.url, { PUNCTUAL_QUERY_TIMEOUT_MS: '3000', PUNCTUAL_LOG_LEVEL: 'info' });
+    await using server = await startServerProcess(postgres.url, {
+      PUNCTUAL_QUERY_TIMEOUT_MS: '3000',
+      PUNCTUAL_LOG_LEVEL: 'info',
+    });
     const client = new Client({ url: server.url, retries: 0 });
     const acknowledged: string[] = [];
     let failure: unknown;
     for (let i = 0; i < 2_000 && failure === undefined; i++) {
       try {
         // Random text, or compression would make room for it.
-        acknowledged.push((await client.jobs.create({ type: 'nobody', payload: randomBytes(150_000).toString('base64') })).job_id);
+        acknowledged.push(
+          (await client.jobs.create({ type: 'nobody', payload: randomBytes(150_000).toString('base64') })).job_id,
+        );
       } catch (error) {
         failure = error;
       }
@@ -109,9 +139,14 @@ test('a full disk of the database costs errors, no crash and no acknowledged job
     assert.equal(server.child.exitCode, null, 'the server died');
     execFileSync('mount', ['-o', 'remount,size=600m', folder]);
     // PostgreSQL itself may have stopped for want of room for its log.
-    const stopped = await Promise.race([postgres.exited.then(() => true), new Promise<boolean>((resolve) => setTimeout(resolve, 1_000, false))]);
+    const stopped = await Promise.race([
+      postgres.exited.then(() => true),
+      new Promise<boolean>((resolve) => setTimeout(resolve, 1_000, false)),
+    ]);
     if (stopped) postgres = await startEmbedded({ dataDir, settings });
-    await eventually(async () => void acknowledged.push((await client.jobs.create({ type: 'nobody' })).job_id), { withinMs: 20_000 });
+    await eventually(async () => void acknowledged.push((await client.jobs.create({ type: 'nobody' })).job_id), {
+      withinMs: 20_000,
+    });
     for (const jobId of acknowledged) assert.equal((await client.jobs.get(jobId)).job_id, jobId);
     client.close();
   } finally {

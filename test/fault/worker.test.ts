@@ -17,14 +17,24 @@ let ledgers = 0;
 const newLedger = (): string => path.join(folder, `ledger-${ledgers++}`);
 
 async function started(ledger: string, runId: string, attempt = 1): Promise<void> {
-  await eventually(() => assert.ok(readLedger(ledger).some((line) => line.run_id === runId && line.attempt === attempt && line.what === 'start')));
+  await eventually(() =>
+    assert.ok(
+      readLedger(ledger).some((line) => line.run_id === runId && line.attempt === attempt && line.what === 'start'),
+    ),
+  );
 }
 
 /** Every table that a worker's write could reach, as one text. */
 async function bookHash(house: House): Promise<string> {
   const tables = ['jobs', 'waiting', 'ready', 'running', 'ended_runs', 'attempts', 'dead_letters', 'log_chunks'];
   const rows = await Promise.all(
-    tables.map((table) => house.db.query<{ h: string }>({ name: '', text: `select coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as h from punctual.${table} t`, values: [] })),
+    tables.map((table) =>
+      house.db.query<{ h: string }>({
+        name: '',
+        text: `select coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as h from punctual.${table} t`,
+        values: [],
+      }),
+    ),
   );
   return rows.map((row) => row[0]?.h).join(' ');
 }
@@ -42,8 +52,8 @@ for (const servers of [1, 3]) {
     await started(ledger, run_id, 2);
     const again = readLedger(ledger).find((line) => line.attempt === 2);
     assert.equal(again?.worker, 'second');
-    const after = (again?.at_ms ?? 0) - killedAt;
-    assert.ok(after < house.config.lease_ms + 2_000, `it took ${after} ms`);
+    const tookMs = (again?.at_ms ?? 0) - killedAt;
+    assert.ok(tookMs < house.config.lease_ms + 2_000, `it took ${tookMs} ms`);
     assert.deepEqual(overlaps(readLedger(ledger)), []);
     await house.client.jobs.cancel(job_id);
     await house.ended(job_id);
@@ -67,7 +77,10 @@ test('a worker frozen past its lease changes nothing when it wakes', async () =>
   // It wakes, finishes what it was doing or is killed, and reports: nothing of it counts.
   await eventually(async () => {
     const { workers } = await house.client.workers.list();
-    const awake = frozen.child.exitCode !== null || frozen.child.signalCode !== null || workers.some((worker) => worker.worker_id === 'frozen' && worker.status === 'ALIVE');
+    const awake =
+      frozen.child.exitCode !== null ||
+      frozen.child.signalCode !== null ||
+      workers.some((worker) => worker.worker_id === 'frozen' && worker.status === 'ALIVE');
     assert.ok(awake, 'the frozen worker has not come back');
   });
   await new Promise((resolve) => setTimeout(resolve, 1_000));
@@ -91,7 +104,11 @@ for (const deaf of [false, true]) {
     assert.deepEqual(overlaps(lines), []);
     assert.equal(lines.find((line) => line.attempt === 2)?.worker, 'other');
     if (deaf) await eventually(() => assert.equal(cutOff.child.signalCode, 'SIGKILL'));
-    else assert.ok(lines.some((line) => line.attempt === 1 && line.what === 'stop'), 'it was not told to stop');
+    else
+      assert.ok(
+        lines.some((line) => line.attempt === 1 && line.what === 'stop'),
+        'it was not told to stop',
+      );
     await house.client.jobs.cancel(job_id);
     assert.ok(await other.kill('SIGKILL').then(() => true));
   });
@@ -107,7 +124,10 @@ test('a program of a worker that is cut off is killed with its whole group befor
   // The program starts a child that is deaf to TERM and writes a line every few milliseconds.
   const line = `{"run_id":"%s","attempt":%s,"worker":"%s","what":"tick","at_ms":%s}`;
   const tick = `trap '' TERM; while true; do printf '${line}\\n' "$PUNCTUAL_RUN_ID" "$PUNCTUAL_ATTEMPT" "$$" "$(awk '{print $1*1000}' /proc/uptime)" >> ${ledger}; sleep 0.02; done`;
-  const { job_id, run_id = '' } = await house.client.jobs.create({ name: 'ticker', executor: { kind: 'shell', command: ['bash', '-c', `(${tick}) & (${tick})`] } });
+  const { job_id, run_id = '' } = await house.client.jobs.create({
+    name: 'ticker',
+    executor: { kind: 'shell', command: ['bash', '-c', `(${tick}) & (${tick})`] },
+  });
   await eventually(() => assert.ok(readLedger(ledger).length > 3));
   await using other = startPunctual(['worker', '--url', house.url, '--id', 'other'], stockEnv);
   await eventually(async () => assert.equal((await house.client.workers.list()).workers.length, 2));
@@ -131,12 +151,23 @@ test('answers lost on the way back lead to one outcome each', async () => {
   await using proxy = await startProxy(house.url);
   const ledger = newLedger();
   await using worker = await startLedgerWorker({ url: proxy.url, id: 'unlucky', ledger, slots: 20 });
-  proxy.loseAnswers(12, (request) => request.includes('/sync') && (request.includes('"outcomes"') || Math.random() < 0.5));
-  const { jobs } = await house.client.jobs.createMany(Array.from({ length: 200 }, (_, i) => ({ type: 'quick', payload: i })));
+  proxy.loseAnswers(
+    12,
+    (request) => request.includes('/sync') && (request.includes('"outcomes"') || Math.random() < 0.5),
+  );
+  const { jobs } = await house.client.jobs.createMany(
+    Array.from({ length: 200 }, (_, i) => ({ type: 'quick', payload: i })),
+  );
   const runs = await Promise.all(jobs.map((job) => house.ended(job.job_id, 30_000)));
   assert.ok(proxy.lost > 0, 'no answer was lost');
-  assert.deepEqual(runs.map((run) => run.status), runs.map(() => 'SUCCESS'));
-  assert.deepEqual(runs.map((run) => run.result), runs.map((_, i) => i));
+  assert.deepEqual(
+    runs.map((run) => run.status),
+    runs.map(() => 'SUCCESS'),
+  );
+  assert.deepEqual(
+    runs.map((run) => run.result),
+    runs.map((_, i) => i),
+  );
   assert.deepEqual(new Set(runs.map((run) => run.attempt_number)), new Set([1]), 'a lost answer cost an attempt');
   assert.equal(await house.count('ended_runs'), 200);
   assert.deepEqual(overlaps(readLedger(ledger)), []);
@@ -149,7 +180,9 @@ test('submits whose answers are lost make one job each', async () => {
   const { Client } = await import('@punctual/sdk');
   const client = new Client({ url: proxy.url, retries: 10 });
   proxy.loseAnswers(15, (request) => request.startsWith('POST /jobs'));
-  const created = await Promise.all(Array.from({ length: 40 }, (_, i) => client.jobs.create({ type: 'nobody', payload: i })));
+  const created = await Promise.all(
+    Array.from({ length: 40 }, (_, i) => client.jobs.create({ type: 'nobody', payload: i })),
+  );
   client.close();
   assert.ok(proxy.lost > 0);
   assert.equal(new Set(created.map((job) => job.job_id)).size, 40);
@@ -177,11 +210,20 @@ test('a job that kills its worker ends in the dead letters after exactly its att
 });
 
 test('a cancel reaches a running program in milliseconds, and one that does not listen is killed after the grace', async () => {
-  await using house = await openHouse({ servers: 2, config: { heartbeat_ms: 2_000, lease_ms: 20_000, lease_margin_ms: 3_000 } });
+  await using house = await openHouse({
+    servers: 2,
+    config: { heartbeat_ms: 2_000, lease_ms: 20_000, lease_margin_ms: 3_000 },
+  });
   // The worker speaks to one server, the cancel comes to the other.
-  await using worker = startPunctual(['worker', '--url', house.servers[1]?.url ?? ''], { PUNCTUAL_ALLOW_SHELL: 'true', PUNCTUAL_STOP_GRACE_MS: '700' });
+  await using worker = startPunctual(['worker', '--url', house.servers[1]?.url ?? ''], {
+    PUNCTUAL_ALLOW_SHELL: 'true',
+    PUNCTUAL_STOP_GRACE_MS: '700',
+  });
   const run = async (command: string): Promise<{ job_id: string; run_id: string }> => {
-    const { job_id, run_id = '' } = await house.client.jobs.create({ name: 'program', executor: { kind: 'shell', command: ['bash', '-c', command] } });
+    const { job_id, run_id = '' } = await house.client.jobs.create({
+      name: 'program',
+      executor: { kind: 'shell', command: ['bash', '-c', command] },
+    });
     await eventually(async () => assert.equal((await house.client.runs.logs(run_id)).lines[0]?.message, 'ready'));
     return { job_id, run_id };
   };

@@ -6,23 +6,39 @@ import { type ErrorCode, errorTable, limits, type Problem, routes } from '@punct
 import { type House, openHouse } from '../support/house.ts';
 
 let house: House;
-let before_: string;
+let contentsBefore: string;
 before(async () => {
   house = await openHouse();
-  before_ = await contents();
+  contentsBefore = await contents();
 });
 after(async () => {
-  assert.equal(await contents(), before_, 'something was stored');
+  assert.equal(await contents(), contentsBefore, 'something was stored');
   await house[Symbol.asyncDispose]();
 });
 
 /** How many rows each table that input could reach has. */
 async function contents(): Promise<string> {
-  const tables = ['jobs', 'waiting', 'ready', 'running', 'ended_runs', 'attempts', 'submissions', 'log_chunks', 'workers', 'lanes'];
+  const tables = [
+    'jobs',
+    'waiting',
+    'ready',
+    'running',
+    'ended_runs',
+    'attempts',
+    'submissions',
+    'log_chunks',
+    'workers',
+    'lanes',
+  ];
   return JSON.stringify(await Promise.all(tables.map(async (table) => [table, await house.count(table)])));
 }
 
-async function send(method: string, path: string, body?: string | Buffer, headers: Record<string, string> = {}): Promise<{ status: number; problem: Problem }> {
+async function send(
+  method: string,
+  path: string,
+  body?: string | Buffer,
+  headers: Record<string, string> = {},
+): Promise<{ status: number; problem: Problem }> {
   const began = performance.now();
   const response = await fetch(house.url + path, {
     method,
@@ -34,10 +50,20 @@ async function send(method: string, path: string, body?: string | Buffer, header
   return { status: response.status, problem };
 }
 
-async function refused(code: ErrorCode, method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Problem> {
+async function refused(
+  code: ErrorCode,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers?: Record<string, string>,
+): Promise<Problem> {
   const text = body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
-  const { status, problem } = await send(method, path, text as string | undefined, headers);
-  assert.equal(problem.code, code, `${method} ${path} ${String(text).slice(0, 200)} → ${JSON.stringify(problem).slice(0, 300)}`);
+  const { status, problem } = await send(method, path, text, headers);
+  assert.equal(
+    problem.code,
+    code,
+    `${method} ${path} ${String(text).slice(0, 200)} → ${JSON.stringify(problem).slice(0, 300)}`,
+  );
   assert.equal(status, errorTable[code].status);
   assert.ok(status >= 400 && status < 500);
   assert.ok(problem.request_id);
@@ -87,8 +113,16 @@ describe('a job with a wrong field', () => {
     ['a payload too deep', { ...job, payload: deep(limits.max_payload_depth + 1) }, 'payload'],
     ['an executor of an unknown kind', { name: 'x', executor: { kind: 'ftp' } }, 'executor.kind'],
     ['an http executor without a url', { name: 'x', executor: { kind: 'http' } }, 'executor.url'],
-    ['an http executor with another protocol', { name: 'x', executor: { kind: 'http', url: 'file:///etc/passwd' } }, 'executor.url'],
-    ['an http executor with a header of two lines', { name: 'x', executor: { kind: 'http', url: 'http://x/', headers: { a: 'b\r\nc: d' } } }, 'executor.headers.a'],
+    [
+      'an http executor with another protocol',
+      { name: 'x', executor: { kind: 'http', url: 'file:///etc/passwd' } },
+      'executor.url',
+    ],
+    [
+      'an http executor with a header of two lines',
+      { name: 'x', executor: { kind: 'http', url: 'http://x/', headers: { a: 'b\r\nc: d' } } },
+      'executor.headers.a',
+    ],
     ['a shell executor without a command', { name: 'x', executor: { kind: 'shell', command: [] } }, 'executor.command'],
     ['a shell executor with NUL', { name: 'x', executor: { kind: 'shell', command: ['a\0'] } }, 'executor.command[0]'],
   ];
@@ -120,28 +154,44 @@ describe('a body that is no job', () => {
     ['invalid_input', 'a list', '[]'],
     ['invalid_input', 'a number', '1e999'],
     ['invalid_input', 'a text', '"echo"'],
-    ['invalid_input', 'a hundred thousand levels', `{"type":"echo","payload":${'['.repeat(100_000)}${']'.repeat(100_000)}}`],
-    ['invalid_input', 'ten thousand unknown fields', JSON.stringify(Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`f${i}`, i])))],
+    [
+      'invalid_input',
+      'a hundred thousand levels',
+      `{"type":"echo","payload":${'['.repeat(100_000)}${']'.repeat(100_000)}}`,
+    ],
+    [
+      'invalid_input',
+      'ten thousand unknown fields',
+      JSON.stringify(Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`f${i}`, i]))),
+    ],
     ['body_too_large', 'seventeen megabytes', `{"type":"echo","payload":"${'x'.repeat(17 * 1024 * 1024)}"}`],
   ];
-  for (const [code, name, body] of cases) test(`${name} is refused as ${code}`, async () => void (await refused(code, 'POST', '/jobs', body, { 'content-type': 'application/json' })));
+  for (const [code, name, body] of cases)
+    test(`${name} is refused as ${code}`, async () =>
+      void (await refused(code, 'POST', '/jobs', body, { 'content-type': 'application/json' })));
 
   test('another content type is refused', async () => {
     await refused('unsupported_media_type', 'POST', '/jobs', JSON.stringify(job), { 'content-type': 'text/plain' });
-    await refused('unsupported_media_type', 'POST', '/jobs', 'type=echo', { 'content-type': 'application/x-www-form-urlencoded' });
+    await refused('unsupported_media_type', 'POST', '/jobs', 'type=echo', {
+      'content-type': 'application/x-www-form-urlencoded',
+    });
   });
 });
 
 test('a bulk that is empty, too large or no list is refused', async () => {
   await refused('invalid_input', 'POST', '/jobs/bulk', { jobs: [] });
   await refused('invalid_input', 'POST', '/jobs/bulk', { jobs: job });
-  await refused('invalid_input', 'POST', '/jobs/bulk', { jobs: Array.from({ length: limits.max_bulk_jobs + 1 }, () => job) });
+  await refused('invalid_input', 'POST', '/jobs/bulk', {
+    jobs: Array.from({ length: limits.max_bulk_jobs + 1 }, () => job),
+  });
   await refused('bulk_refused', 'POST', '/jobs/bulk', { jobs: [job, null] });
   await refused('bulk_refused', 'POST', '/jobs/bulk', { jobs: [job, { ...job, payload: deep(500) }] });
 });
 
 test('a wrong Idempotency-Key is refused', async () => {
-  await refused('invalid_input', 'POST', '/jobs', job, { 'idempotency-key': 'k'.repeat(limits.max_idempotency_key_chars + 1) });
+  await refused('invalid_input', 'POST', '/jobs', job, {
+    'idempotency-key': 'k'.repeat(limits.max_idempotency_key_chars + 1),
+  });
   await refused('invalid_input', 'POST', '/jobs', job, { 'idempotency-key': 'a b' });
 });
 
@@ -150,14 +200,31 @@ describe('every route with an id', () => {
   for (const route of withId) {
     const body = route.method === 'PUT' ? { priority: 1 } : undefined;
     const path = (id: string): string => route.path.replace(/\{\w+\}/, id);
-    const missing = route.path.startsWith('/dead-letters') ? 'dead_letter_not_found' : route.path.includes('job_id') ? 'job_not_found' : 'run_not_found';
+    const missing = route.path.startsWith('/dead-letters')
+      ? 'dead_letter_not_found'
+      : route.path.includes('job_id')
+        ? 'job_not_found'
+        : 'run_not_found';
     const [absent, other] = route.path.includes('job_id') ? [noJob, noRun] : [noRun, noJob];
 
     test(`${route.method} ${route.path} refuses what is no id`, async () => {
-      for (const id of ['1', 'x'.repeat(400), '%00', `${absent}%0a`, absent.toUpperCase(), `'%20or%201=1`, '%F0%9F%98%80']) {
+      for (const id of [
+        '1',
+        'x'.repeat(400),
+        '%00',
+        `${absent}%0a`,
+        absent.toUpperCase(),
+        `'%20or%201=1`,
+        '%F0%9F%98%80',
+      ]) {
         await refused('invalid_id', route.method, path(id), body);
       }
-      await refused('route_not_found', route.method, path('..%2f..%2fetc%2fpasswd%2f'.replaceAll('%2f', '/')), body).catch((error: unknown) => {
+      await refused(
+        'route_not_found',
+        route.method,
+        path('..%2f..%2fetc%2fpasswd%2f'.replaceAll('%2f', '/')),
+        body,
+      ).catch((error: unknown) => {
         // Clients resolve dots themselves; whatever path that gives must still be refused.
         assert.match(String(error), /route_not_found|method_not_allowed|invalid_/);
       });
@@ -165,21 +232,37 @@ describe('every route with an id', () => {
 
     test(`${route.method} ${route.path} knows no unknown id`, async () => {
       const random = crypto.randomUUID();
-      for (const id of [absent, other, random, absent.replace(/...$/, 'fff')]) await refused(missing, route.method, path(id), body);
+      for (const id of [absent, other, random, absent.replace(/...$/, 'fff')])
+        await refused(missing, route.method, path(id), body);
     });
   }
 });
 
 test('wrong queries are refused', async () => {
   for (const path of ['/jobs', '/runs', '/job/executions']) {
-    for (const query of ['limit=0', `limit=${limits.max_page + 1}`, 'limit=abc', 'limit=1&limit=2', 'status=NOPE', 'colour=red', 'created_after=yesterday', 'queue=%00', 'cursor=']) {
+    for (const query of [
+      'limit=0',
+      `limit=${limits.max_page + 1}`,
+      'limit=abc',
+      'limit=1&limit=2',
+      'status=NOPE',
+      'colour=red',
+      'created_after=yesterday',
+      'queue=%00',
+      'cursor=',
+    ]) {
       await refused('invalid_input', 'GET', `${path}?${query}`);
     }
   }
 });
 
 test('forged cursors are refused', async () => {
-  const forged = ['x', Buffer.from('12345678not-an-id').toString('base64url'), Buffer.from(`12345678${noJob}`).toString('base64url'), 'A'.repeat(400)];
+  const forged = [
+    'x',
+    Buffer.from('12345678not-an-id').toString('base64url'),
+    Buffer.from(`12345678${noJob}`).toString('base64url'),
+    'A'.repeat(400),
+  ];
   for (const cursor of forged) {
     for (const path of ['/jobs', '/runs']) await refused('invalid_cursor', 'GET', `${path}?cursor=${cursor}`);
   }
@@ -202,17 +285,29 @@ describe('a wrong sync', () => {
     ['a million slots', { ...sync, worker: { ...worker, slots: 1e6 } }],
     ['an unknown status', { ...sync, outcomes: [{ run_id: noRun, lease_id: noRun, status: 'MAYBE' }] }],
     ['an outcome without a lease', { ...sync, outcomes: [{ run_id: noRun, status: 'SUCCESS' }] }],
-    ['a log line without a time', { ...sync, logs: [{ run_id: noRun, lease_id: noRun, lines: [{ level: 'info', message: 'x' }] }] }],
+    [
+      'a log line without a time',
+      { ...sync, logs: [{ run_id: noRun, lease_id: noRun, lines: [{ level: 'info', message: 'x' }] }] },
+    ],
     ['an unknown field', { ...sync, hello: 1 }],
   ];
-  for (const [name, body] of cases) test(`${name} is refused`, async () => void (await refused('invalid_input', 'POST', '/workers/w1/sync', body)));
+  for (const [name, body] of cases)
+    test(`${name} is refused`, async () => void (await refused('invalid_input', 'POST', '/workers/w1/sync', body)));
 
   test('a session that was never described is lost, whatever it reports', async () => {
-    await refused('session_lost', 'POST', '/workers/w1/sync', { ...sync, outcomes: [{ run_id: noRun, lease_id: crypto.randomUUID(), status: 'SUCCESS' }] });
+    await refused('session_lost', 'POST', '/workers/w1/sync', {
+      ...sync,
+      outcomes: [{ run_id: noRun, lease_id: crypto.randomUUID(), status: 'SUCCESS' }],
+    });
     const outside = noRun.replace(/...$/, 'fff');
-    await refused('session_lost', 'POST', '/workers/w1/sync', { ...sync, session_id: crypto.randomUUID(), outcomes: [{ run_id: outside, lease_id: crypto.randomUUID(), status: 'FAILED' }] });
+    await refused('session_lost', 'POST', '/workers/w1/sync', {
+      ...sync,
+      session_id: crypto.randomUUID(),
+      outcomes: [{ run_id: outside, lease_id: crypto.randomUUID(), status: 'FAILED' }],
+    });
   });
-  test('a worker id with a path is refused', async () => void (await refused('invalid_id', 'POST', '/workers/..%2fx/sync', sync)));
+  test('a worker id with a path is refused', async () =>
+    void (await refused('invalid_id', 'POST', '/workers/..%2fx/sync', sync)));
 });
 
 test('unknown paths and methods are told apart', async () => {
@@ -231,7 +326,12 @@ test('pages of other sites cannot use the door', async () => {
 });
 
 test('broken HTTP does not disturb the server', async () => {
-  for (const text of ['GARBAGE\r\n\r\n', 'GET / HTTP/9.9\r\n\r\n', `GET /${'a'.repeat(100_000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`, 'POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{"a"']) {
+  for (const text of [
+    'GARBAGE\r\n\r\n',
+    'GET / HTTP/9.9\r\n\r\n',
+    `GET /${'a'.repeat(100_000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
+    'POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{"a"',
+  ]) {
     const answer = await raw(text, 300);
     assert.doesNotMatch(answer, /^HTTP\/1\.1 5/);
   }

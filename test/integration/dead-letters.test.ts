@@ -61,17 +61,34 @@ test('a dead letter redriven a hundred times at once runs again once', async () 
 test('many are redriven by filter, and asking again redrives none twice', async () => {
   await using house = await openHouse({ servers: 2 });
   const hand = new Hand(house.url, { types: ['a', 'b'], slots: 100 });
-  await house.client.jobs.createMany(Array.from({ length: 60 }, (_, i) => ({ type: i % 3 === 0 ? 'b' : 'a', max_retries: 0 })));
+  await house.client.jobs.createMany(
+    Array.from({ length: 60 }, (_, i) => ({ type: i % 3 === 0 ? 'b' : 'a', max_retries: 0 })),
+  );
   for (let failed = 0; failed < 60; ) {
     const runs = await hand.take();
     failed += runs.length;
-    await hand.call({ accept: false, outcomes: runs.map((run) => outcome(run, { status: 'FAILED', retryable: false, error_message: 'no' })) });
+    await hand.call({
+      accept: false,
+      outcomes: runs.map((run) => outcome(run, { status: 'FAILED', retryable: false, error_message: 'no' })),
+    });
   }
   assert.equal(await house.count('dead_letters'), 60);
-  const calls = Array.from({ length: 6 }, (_, i) => fetch(`${house.servers[i % 2]?.url}/dead-letters/redrive`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ type: 'a' }) }));
-  const answers = (await Promise.all((await Promise.all(calls)).map((response) => response.json()))) as { redriven: number; done: boolean }[];
+  const calls = Array.from({ length: 6 }, (_, i) =>
+    fetch(`${house.servers[i % 2]?.url}/dead-letters/redrive`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ type: 'a' }),
+    }),
+  );
+  const answers = (await Promise.all((await Promise.all(calls)).map((response) => response.json()))) as {
+    redriven: number;
+    done: boolean;
+  }[];
   const more = await house.client.deadLetters.redriveMany({ type: 'a' });
-  assert.equal(answers.reduce((sum, answer) => sum + answer.redriven, more.redriven), 40);
+  assert.equal(
+    answers.reduce((sum, answer) => sum + answer.redriven, more.redriven),
+    40,
+  );
   assert.ok(more.done);
   assert.equal(await house.count('ready'), 40);
   assert.equal(await house.count('dead_letters', 'where redriven_at is null'), 20);
@@ -93,7 +110,13 @@ test('a dead letter is discarded once, and its run stays in the history', async 
 test('the whole time of a run bounds its attempts and its waits', async () => {
   await using house = await openHouse();
   const hand = new Hand(house.url);
-  const { job_id } = await house.client.jobs.create({ type: 'echo', max_retries: 50, backoff: { base_ms: 60_000 }, run_timeout_ms: 5_000, timeout_ms: 60_000 });
+  const { job_id } = await house.client.jobs.create({
+    type: 'echo',
+    max_retries: 50,
+    backoff: { base_ms: 60_000 },
+    run_timeout_ms: 5_000,
+    timeout_ms: 60_000,
+  });
   const [run] = await hand.take();
   assert.ok(run);
   assert.ok(run.timeout_ms <= 5_000 && run.timeout_ms > 3_000, `the attempt may take ${run.timeout_ms} ms`);
@@ -102,7 +125,11 @@ test('the whole time of a run bounds its attempts and its waits', async () => {
   assert.equal(ended.reason, 'run_timed_out', 'the next attempt would come after the end');
   assert.equal(ended.attempt_number, 1);
 
-  const late = await house.client.jobs.create({ type: 'echo', run_timeout_ms: 50, schedule_time: new Date(Date.now() - 1_000).toISOString() });
+  const late = await house.client.jobs.create({
+    type: 'echo',
+    run_timeout_ms: 50,
+    schedule_time: new Date(Date.now() - 1_000).toISOString(),
+  });
   await eventually(async () => {
     assert.deepEqual((await hand.call({ wait: true })).runs, []);
     assert.equal((await house.client.jobs.status(late.job_id)).latest_run?.reason, 'run_timed_out');
@@ -112,7 +139,10 @@ test('the whole time of a run bounds its attempts and its waits', async () => {
 
 test('a single run is cancelled before, during and not after', async () => {
   const hold = gate();
-  await using house = await openHouse({ workers: 1, handlers: { hold: async (run, ctx) => hold.enter(run.run_id, ctx.signal), echo: async () => 1 } });
+  await using house = await openHouse({
+    workers: 1,
+    handlers: { hold: async (run, ctx) => hold.enter(run.run_id, ctx.signal), echo: async () => 1 },
+  });
   const waiting = await house.client.jobs.create({ type: 'hold', delay_ms: 60_000 });
   assert.equal((await house.client.runs.cancel(waiting.run_id ?? '')).status, 'CANCELLED');
   await assert.rejects(house.client.runs.cancel(waiting.run_id ?? ''), { code: 'run_ended', message: /CANCELLED/ });
@@ -130,7 +160,11 @@ test('a single run is cancelled before, during and not after', async () => {
 test('retry skips the wait for the next attempt, and redrives what failed for good', async () => {
   await using house = await openHouse();
   const hand = new Hand(house.url);
-  const { job_id, run_id = '' } = await house.client.jobs.create({ type: 'echo', max_retries: 1, backoff: { base_ms: 3_600_000 } });
+  const { job_id, run_id = '' } = await house.client.jobs.create({
+    type: 'echo',
+    max_retries: 1,
+    backoff: { base_ms: 3_600_000 },
+  });
   const [first] = await hand.take();
   assert.ok(first);
   await hand.call({ outcomes: [outcome(first, { status: 'FAILED', error_message: 'no' })] });
@@ -142,7 +176,9 @@ test('retry skips the wait for the next attempt, and redrives what failed for go
   const [second] = await hand.take();
   assert.equal(second?.attempt_number, 2);
   assert.ok((second?.fence ?? 0) > first.fence, 'the fence grows');
-  await hand.call({ outcomes: second === undefined ? [] : [outcome(second, { status: 'FAILED', error_message: 'no' })] });
+  await hand.call({
+    outcomes: second === undefined ? [] : [outcome(second, { status: 'FAILED', error_message: 'no' })],
+  });
   const { retried_run_id } = await house.client.runs.retry(run_id);
   assert.equal((await house.client.runs.retry(run_id)).retried_run_id, retried_run_id);
   const [third] = await hand.take();

@@ -13,9 +13,9 @@ import { checkInvariants } from '@punctual/server/internal/store/invariants';
 import { cancelJob, pauseJob, runJobNow, updateJob } from '@punctual/server/internal/store/job_moves';
 import { createJobs, type NewJob } from '@punctual/server/internal/store/jobs';
 import { Lanes } from '@punctual/server/internal/store/lanes';
-import { getRun } from '@punctual/server/internal/store/runs';
 import { cancelRun } from '@punctual/server/internal/store/run_moves';
 import { appendLogs } from '@punctual/server/internal/store/run_records';
+import { getRun } from '@punctual/server/internal/store/runs';
 import { type Settlement, settleRuns } from '@punctual/server/internal/store/settle';
 import { expireSessions, extendSessions, reapRuns, registerSession } from '@punctual/server/internal/store/workers';
 import { createDatabase } from '../support/database.ts';
@@ -32,13 +32,30 @@ before(async () => {
   drop = created.drop;
   db = openDatabase({ url: created.url, poolSize: 8, queryTimeoutMs: 10_000 });
   lanes = new Lanes(db);
-  laneId = (await lanes.ensure([{ queue: 'default', type: 'echo', executor: 'handler', priority: 5 }]))[0]?.lane_id ?? 0;
+  laneId =
+    (await lanes.ensure([{ queue: 'default', type: 'echo', executor: 'handler', priority: 5 }]))[0]?.lane_id ?? 0;
 });
 beforeEach(async () => {
-  for (const table of ['jobs', 'waiting', 'ready', 'running', 'ended_runs', 'attempts', 'dead_letters', 'log_chunks', 'submissions', 'workers']) {
+  for (const table of [
+    'jobs',
+    'waiting',
+    'ready',
+    'running',
+    'ended_runs',
+    'attempts',
+    'dead_letters',
+    'log_chunks',
+    'submissions',
+    'workers',
+  ]) {
     await db.query({ name: '', text: `delete from punctual.${table}`, values: [] });
   }
-  await registerSession(db, { session_id: session, worker_id: 'w' }, { host: 'h', pid: 1, version: '1', slots: 10, types: ['echo'], executors: [], queues: null }, 60_000);
+  await registerSession(
+    db,
+    { session_id: session, worker_id: 'w' },
+    { host: 'h', pid: 1, version: '1', slots: 10, types: ['echo'], executors: [], queues: null },
+    60_000,
+  );
 });
 after(async () => {
   await db.close();
@@ -49,27 +66,55 @@ async function submit(more: object = {}, tx: Queryable = db): Promise<{ job_id: 
   const prepared = prepareJob({ type: 'echo', ...more }, Date.now());
   assert.ok(!('refused' in prepared));
   const job_id = newId('job', segment);
-  const job: NewJob = { ...prepared, segment, job_id, run_id: firstRunId(job_id), lane_id: laneId, submission: null };
+  const job: NewJob = { job: prepared, segment, job_id, run_id: firstRunId(job_id), lane_id: laneId, submission: null };
   await createJobs(tx, [job], []);
   return { job_id, run_id: job.run_id };
 }
 
 const claim = (tx: Queryable, slots = 10): Promise<ClaimedRun[]> =>
-  claimRuns(tx, { segment, lanes: [{ lane_id: laneId, after: 0 }], slots: Array.from({ length: slots }, () => session), workers: new Map([[session, 'w']]), lease_id: randomUUID() });
+  claimRuns(tx, {
+    segment,
+    lanes: [{ lane_id: laneId, after: 0 }],
+    slots: Array.from({ length: slots }, () => session),
+    workers: new Map([[session, 'w']]),
+    lease_id: randomUUID(),
+  });
 
 async function leased(): Promise<{ job_id: string; run_id: string; lease_id: string }> {
   const { job_id, run_id } = await submit();
   const lease_id = randomUUID();
-  await claimRuns(db, { segment, lanes: [{ lane_id: laneId, after: 0 }], slots: [session], workers: new Map([[session, 'w']]), lease_id });
+  await claimRuns(db, {
+    segment,
+    lanes: [{ lane_id: laneId, after: 0 }],
+    slots: [session],
+    workers: new Map([[session, 'w']]),
+    lease_id,
+  });
   return { job_id, run_id, lease_id };
 }
 
-const success = (lease: { run_id: string; lease_id: string }): Settlement => ({ ...plain, ...lease, move: 'end', status: 'SUCCESS' });
-const retry = (lease: { run_id: string; lease_id: string }): Settlement => ({ ...plain, ...lease, move: 'retry', status: 'FAILED', attempt_outcome: 'failed', error: 'no', retry_delay_ms: 0 });
+const success = (lease: { run_id: string; lease_id: string }): Settlement => ({
+  ...plain,
+  ...lease,
+  move: 'end',
+  status: 'SUCCESS',
+});
+const retry = (lease: { run_id: string; lease_id: string }): Settlement => ({
+  ...plain,
+  ...lease,
+  move: 'retry',
+  status: 'FAILED',
+  attempt_outcome: 'failed',
+  error: 'no',
+  retry_delay_ms: 0,
+});
 const plain = { reason: null, attempt_outcome: null, error: null, result: null, retry_delay_ms: null };
 
 /** Does `first` in a transaction that stays open until `second` has had time to run into it, then commits. */
-async function race<A, B>(first: (tx: Queryable) => Promise<A>, second: () => Promise<B>): Promise<{ first: A; second: B; secondWaited: boolean }> {
+async function race<A, B>(
+  first: (tx: Queryable) => Promise<A>,
+  second: () => Promise<B>,
+): Promise<{ first: A; second: B; secondWaited: boolean }> {
   let secondDone = false;
   let secondResult: Promise<B> | undefined;
   let waited = false;
@@ -81,7 +126,11 @@ async function race<A, B>(first: (tx: Queryable) => Promise<A>, second: () => Pr
     secondResult.catch(() => {});
     // Until it waits for our locks, or has passed them by.
     for (let i = 0; i < 100 && !secondDone; i++) {
-      const blocked = await db.query(({ name: '', text: `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`, values: [] }));
+      const blocked = await db.query({
+        name: '',
+        text: `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+        values: [],
+      });
       if (blocked.length > 0) {
         waited = true;
         break;
@@ -94,7 +143,11 @@ async function race<A, B>(first: (tx: Queryable) => Promise<A>, second: () => Pr
 }
 
 /** A database whose transactions all happen inside one that is already open: to make a whole operation the first one. */
-const within = (tx: Queryable): Database => ({ query: tx.query.bind(tx), transaction: (work) => work(tx), close: async () => {} });
+const within = (tx: Queryable): Database => ({
+  query: tx.query.bind(tx),
+  transaction: (work) => work(tx),
+  close: async () => {},
+});
 
 async function whole(): Promise<void> {
   assert.deepEqual(await checkInvariants(db), []);
@@ -103,7 +156,10 @@ async function whole(): Promise<void> {
 describe('claim and claim', () => {
   test('two claimers never get the same run, and neither waits for the other', async () => {
     for (let i = 0; i < 20; i++) await submit();
-    const { first, second, secondWaited } = await race((tx) => claim(tx, 15), () => claim(db, 15));
+    const { first, second, secondWaited } = await race(
+      (tx) => claim(tx, 15),
+      () => claim(db, 15),
+    );
     assert.equal(first.length, 15);
     assert.equal(second.length, 5);
     assert.equal(new Set([...first, ...second].map((run) => run.run_id)).size, 20);
@@ -115,14 +171,23 @@ describe('claim and claim', () => {
 describe('claim and cancel', () => {
   test('a claim first: the cancel finds the run running', async () => {
     const { job_id, run_id } = await submit();
-    const { second } = await race((tx) => claim(tx), () => cancelJob(db, job_id));
+    const { second } = await race(
+      (tx) => claim(tx),
+      () => cancelJob(db, job_id),
+    );
     assert.deepEqual(second.cancelled, []);
-    assert.deepEqual(second.orders.map((order) => order.run_id), [run_id]);
+    assert.deepEqual(
+      second.orders.map((order) => order.run_id),
+      [run_id],
+    );
     await whole();
   });
   test('a cancel first: the claim passes by', async () => {
     const { job_id, run_id } = await submit();
-    const { first, second } = await race((tx) => cancelJob(within(tx), job_id), () => claim(db));
+    const { first, second } = await race(
+      (tx) => cancelJob(within(tx), job_id),
+      () => claim(db),
+    );
     assert.deepEqual(first.cancelled, [run_id]);
     assert.deepEqual(second, []);
     assert.equal((await getRun(db, run_id))?.status, 'CANCELLED');
@@ -133,14 +198,20 @@ describe('claim and cancel', () => {
 describe('claim and pause', () => {
   test('a claim first: the run goes on, and nothing of it is moved', async () => {
     const { job_id, run_id } = await submit();
-    await race((tx) => claim(tx), () => pauseJob(db, job_id));
+    await race(
+      (tx) => claim(tx),
+      () => pauseJob(db, job_id),
+    );
     assert.equal((await getRun(db, run_id))?.status, 'RUNNING');
     await whole();
   });
   test('a run that becomes ready while its job is being paused is held at the claim', async () => {
     const { job_id, run_id } = await submit({ delay_ms: 1 });
     await new Promise((resolve) => setTimeout(resolve, 10));
-    await race((tx) => moveDue(tx, segment, 10), () => pauseJob(db, job_id));
+    await race(
+      (tx) => moveDue(tx, segment, 10),
+      () => pauseJob(db, job_id),
+    );
     assert.deepEqual(await claim(db), []);
     assert.equal((await getRun(db, run_id))?.reason, 'paused');
     await whole();
@@ -150,7 +221,10 @@ describe('claim and pause', () => {
 describe('settle and cancel', () => {
   test('a settle first: the cancel is told that the run has ended', async () => {
     const run = await leased();
-    const { second, secondWaited } = await race((tx) => settleRuns(tx, segment, [success(run)]), () => cancelRun(db, run.run_id));
+    const { second, secondWaited } = await race(
+      (tx) => settleRuns(tx, segment, [success(run)]),
+      () => cancelRun(db, run.run_id),
+    );
     assert.equal(second, 'ended');
     assert.ok(secondWaited);
     assert.equal((await getRun(db, run.run_id))?.status, 'SUCCESS');
@@ -158,7 +232,10 @@ describe('settle and cancel', () => {
   });
   test('a cancel first: success is still recorded as what it is', async () => {
     const run = await leased();
-    const { first, second } = await race((tx) => cancelRun(within(tx), run.run_id), () => settleRuns(db, segment, [success(run)]));
+    const { first, second } = await race(
+      (tx) => cancelRun(within(tx), run.run_id),
+      () => settleRuns(db, segment, [success(run)]),
+    );
     assert.equal(typeof first, 'object');
     assert.equal(second.length, 1);
     assert.equal((await getRun(db, run.run_id))?.status, 'SUCCESS');
@@ -166,13 +243,19 @@ describe('settle and cancel', () => {
   });
   test('a cancel first: a failure is not tried again', async () => {
     const run = await leased();
-    await race((tx) => cancelRun(within(tx), run.run_id), () => settleRuns(db, segment, [retry(run)]));
+    await race(
+      (tx) => cancelRun(within(tx), run.run_id),
+      () => settleRuns(db, segment, [retry(run)]),
+    );
     assert.equal((await getRun(db, run.run_id))?.status, 'CANCELLED');
     await whole();
   });
   test('a retry first: the cancel finds the run where it waits', async () => {
     const run = await leased();
-    const { second } = await race((tx) => settleRuns(tx, segment, [retry(run)]), () => cancelRun(db, run.run_id));
+    const { second } = await race(
+      (tx) => settleRuns(tx, segment, [retry(run)]),
+      () => cancelRun(db, run.run_id),
+    );
     assert.equal(second, 'cancelled');
     assert.equal((await getRun(db, run.run_id))?.status, 'CANCELLED');
     await whole();
@@ -182,14 +265,20 @@ describe('settle and cancel', () => {
 describe('settle and reap', () => {
   test('a settle first: nothing is left to reap', async () => {
     const run = await leased();
-    const { second } = await race((tx) => settleRuns(tx, segment, [success(run)]), () => reapRuns(db, segment, [session], 10));
+    const { second } = await race(
+      (tx) => settleRuns(tx, segment, [success(run)]),
+      () => reapRuns(db, segment, [session], 10),
+    );
     assert.equal(second, 0);
     assert.equal((await getRun(db, run.run_id))?.status, 'SUCCESS');
     await whole();
   });
   test('a reap first: the settle is refused', async () => {
     const run = await leased();
-    const { first, second } = await race((tx) => reapRuns(tx, segment, [session], 10), () => settleRuns(db, segment, [success(run)]));
+    const { first, second } = await race(
+      (tx) => reapRuns(tx, segment, [session], 10),
+      () => settleRuns(db, segment, [success(run)]),
+    );
     assert.equal(first, 1);
     assert.deepEqual(second, []);
     assert.equal((await getRun(db, run.run_id))?.status, 'QUEUED');
@@ -197,7 +286,10 @@ describe('settle and reap', () => {
   });
   test('two reapers take a run once', async () => {
     await leased();
-    const { first, second } = await race((tx) => reapRuns(tx, segment, [session], 10), () => reapRuns(db, segment, [session], 10));
+    const { first, second } = await race(
+      (tx) => reapRuns(tx, segment, [session], 10),
+      () => reapRuns(db, segment, [session], 10),
+    );
     assert.deepEqual([first, second], [1, 0]);
     await whole();
   });
@@ -206,7 +298,10 @@ describe('settle and reap', () => {
 describe('settle and settle', () => {
   test('of two settles with one lease one is applied', async () => {
     const run = await leased();
-    const { first, second } = await race((tx) => settleRuns(tx, segment, [success(run)]), () => settleRuns(db, segment, [retry(run)]));
+    const { first, second } = await race(
+      (tx) => settleRuns(tx, segment, [success(run)]),
+      () => settleRuns(db, segment, [retry(run)]),
+    );
     assert.deepEqual([first.length, second.length], [1, 0]);
     assert.equal((await getRun(db, run.run_id))?.status, 'SUCCESS');
     await whole();
@@ -217,23 +312,33 @@ describe('log and reap', () => {
   test('a reap first: the lines are refused', async () => {
     const run = await leased();
     const lines = [{ at: new Date().toISOString(), level: 'info' as const, message: 'x' }];
-    const { second } = await race((tx) => reapRuns(tx, segment, [session], 10), () => appendLogs(db, segment, [{ ...run, lines }]));
+    const { second } = await race(
+      (tx) => reapRuns(tx, segment, [session], 10),
+      () => appendLogs(db, segment, [{ ...run, lines }]),
+    );
     assert.equal(second.size, 0);
     await whole();
   });
 });
 
 describe('extend and reap', () => {
-  const expire = (): Promise<unknown> => db.query({ name: '', text: `update punctual.workers set lease_until = now() - interval '1 second'`, values: [] });
+  const expire = (): Promise<unknown> =>
+    db.query({ name: '', text: `update punctual.workers set lease_until = now() - interval '1 second'`, values: [] });
   test('a renewal first: the session lives', async () => {
     await expire();
-    const { first, second } = await race((tx) => extendSessions(tx, [{ session_id: session, draining: false }], 10_000), () => expireSessions(db));
+    const { first, second } = await race(
+      (tx) => extendSessions(tx, [{ session_id: session, draining: false }], 10_000),
+      () => expireSessions(db),
+    );
     assert.equal(first.size, 1);
     assert.deepEqual(second, []);
   });
   test('an expiry first: the renewal is refused', async () => {
     await expire();
-    const { first, second } = await race((tx) => expireSessions(tx), () => extendSessions(db, [{ session_id: session, draining: false }], 10_000));
+    const { first, second } = await race(
+      (tx) => expireSessions(tx),
+      () => extendSessions(db, [{ session_id: session, draining: false }], 10_000),
+    );
     assert.equal(first.length, 1);
     assert.equal(second.size, 0);
   });
@@ -243,7 +348,10 @@ describe('due and due, due and edit', () => {
   test('two movers move a run once, and neither waits', async () => {
     await submit({ delay_ms: 1 });
     await new Promise((resolve) => setTimeout(resolve, 10));
-    const { first, second, secondWaited } = await race((tx) => moveDue(tx, segment, 10), () => moveDue(db, segment, 10));
+    const { first, second, secondWaited } = await race(
+      (tx) => moveDue(tx, segment, 10),
+      () => moveDue(db, segment, 10),
+    );
     assert.deepEqual([first, second, secondWaited], [1, 0, false]);
     await whole();
   });
@@ -251,7 +359,10 @@ describe('due and due, due and edit', () => {
     const { job_id, run_id } = await submit({ delay_ms: 1 });
     await new Promise((resolve) => setTimeout(resolve, 10));
     const update = { changes: {}, schedule: { schedule_time: null, delay_ms: 60_000 } };
-    await race((tx) => moveDue(tx, segment, 10), () => updateJob(db, lanes, { jobId: job_id, update, ifVersion: null }));
+    await race(
+      (tx) => moveDue(tx, segment, 10),
+      () => updateJob(db, lanes, { jobId: job_id, update, ifVersion: null }),
+    );
     assert.equal((await getRun(db, run_id))?.reason, 'due_later');
     assert.deepEqual(await claim(db), []);
     await whole();
@@ -260,7 +371,10 @@ describe('due and due, due and edit', () => {
     const { job_id, run_id } = await submit({ delay_ms: 1 });
     await new Promise((resolve) => setTimeout(resolve, 10));
     const update = { changes: {}, schedule: { schedule_time: null, delay_ms: 60_000 } };
-    const { second } = await race((tx) => updateJob(within(tx), lanes, { jobId: job_id, update, ifVersion: null }), () => moveDue(db, segment, 10));
+    const { second } = await race(
+      (tx) => updateJob(within(tx), lanes, { jobId: job_id, update, ifVersion: null }),
+      () => moveDue(db, segment, 10),
+    );
     assert.equal(second, 0);
     assert.equal((await getRun(db, run_id))?.reason, 'due_later');
     await whole();
@@ -269,17 +383,23 @@ describe('due and due, due and edit', () => {
 
 describe('submit and submit with one key', () => {
   test('the second waits for the first and creates nothing', async () => {
-    const make = (): { job: NewJob; submission: { segment: number; user_id: string; key: string; body_hash: string; job_ids: string[] } } => {
+    const make = (): {
+      job: NewJob;
+      submission: { segment: number; user_id: string; key: string; body_hash: string; job_ids: string[] };
+    } => {
       const prepared = prepareJob({ type: 'echo' }, Date.now());
       assert.ok(!('refused' in prepared));
       const job_id = newId('job', segment);
       return {
-        job: { ...prepared, segment, job_id, run_id: firstRunId(job_id), lane_id: laneId, submission: job_id },
+        job: { job: prepared, segment, job_id, run_id: firstRunId(job_id), lane_id: laneId, submission: job_id },
         submission: { segment, user_id: '', key: 'k', body_hash: 'h', job_ids: [job_id] },
       };
     };
     const [a, b] = [make(), make()];
-    const { first, second, secondWaited } = await race((tx) => createJobs(tx, [a.job], [a.submission]), () => createJobs(db, [b.job], [b.submission]));
+    const { first, second, secondWaited } = await race(
+      (tx) => createJobs(tx, [a.job], [a.submission]),
+      () => createJobs(db, [b.job], [b.submission]),
+    );
     assert.deepEqual(first.won, [a.job.job_id]);
     assert.deepEqual(second.won, []);
     assert.ok(secondWaited);
@@ -288,7 +408,11 @@ describe('submit and submit with one key', () => {
     d.submission.key = 'same statement';
     const { won } = await createJobs(db, [c.job, d.job], [c.submission, d.submission]);
     assert.equal(won.length, 1);
-    const rows = await db.query<{ n: number }>({ name: '', text: 'select count(*)::integer as n from punctual.jobs', values: [] });
+    const rows = await db.query<{ n: number }>({
+      name: '',
+      text: 'select count(*)::integer as n from punctual.jobs',
+      values: [],
+    });
     assert.equal(rows[0]?.n, 2);
     await whole();
   });
@@ -298,14 +422,20 @@ describe('redrive and redrive, run now and run now', () => {
   test('the second redrive answers the run of the first', async () => {
     const run = await leased();
     await settleRuns(db, segment, [{ ...retry(run), move: 'end', reason: 'failed' }]);
-    const { first, second } = await race((tx) => redriveOne(within(tx), run.run_id), () => redriveOne(db, run.run_id));
+    const { first, second } = await race(
+      (tx) => redriveOne(within(tx), run.run_id),
+      () => redriveOne(db, run.run_id),
+    );
     assert.equal(first, second);
     await whole();
   });
   test('two run-nows of a job that is done make one run', async () => {
     const run = await leased();
     await settleRuns(db, segment, [success(run)]);
-    const { first, second } = await race((tx) => runJobNow(within(tx), lanes, run.job_id), () => runJobNow(db, lanes, run.job_id));
+    const { first, second } = await race(
+      (tx) => runJobNow(within(tx), lanes, run.job_id),
+      () => runJobNow(db, lanes, run.job_id),
+    );
     assert.equal(first.run_id, second.run_id);
     await whole();
   });

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { PunctualError } from '@punctual/sdk';
 import { eventually } from '../support/eventually.ts';
-import { type House, openHouse } from '../support/house.ts';
 import { gate } from '../support/gate.ts';
+import { type House, openHouse } from '../support/house.ts';
 
 const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString();
 
@@ -34,7 +34,11 @@ for (const servers of [1, 3]) {
     });
 
     test('an immediate job runs and its result can be read', async () => {
-      const { job_id, run_id } = await house.client.jobs.create({ name: 'hello', type: 'echo', payload: { ü: '日本 😀' } });
+      const { job_id, run_id } = await house.client.jobs.create({
+        name: 'hello',
+        type: 'echo',
+        payload: { ü: '日本 😀' },
+      });
       const run = await house.ended(job_id);
       assert.equal(run.run_id, run_id);
       assert.equal(run.status, 'SUCCESS');
@@ -89,7 +93,11 @@ for (const servers of [1, 3]) {
     });
 
     test('a failing run is tried again and ends as FAILED when its attempts are used up', async () => {
-      const { job_id, run_id } = await house.client.jobs.create({ type: 'fail', max_retries: 2, backoff: { base_ms: 10, jitter: 0 } });
+      const { job_id, run_id } = await house.client.jobs.create({
+        type: 'fail',
+        max_retries: 2,
+        backoff: { base_ms: 10, jitter: 0 },
+      });
       const run = await house.ended(job_id);
       assert.equal(run.status, 'FAILED');
       assert.equal(run.attempt_number, 3);
@@ -107,7 +115,13 @@ for (const servers of [1, 3]) {
 
     test('an update changes what waits: payload, priority and time', async () => {
       const { job_id } = await house.client.jobs.create({ type: 'echo', delay_ms: 60_000, payload: 'old' });
-      const job = await house.client.jobs.update(job_id, { payload: 'new', priority: 9, queue: 'other', schedule_time: inMs(100), name: 'renamed' });
+      const job = await house.client.jobs.update(job_id, {
+        payload: 'new',
+        priority: 9,
+        queue: 'other',
+        schedule_time: inMs(100),
+        name: 'renamed',
+      });
       assert.equal(job.version, 2);
       assert.equal(job.queue, 'other');
       const run = await house.ended(job_id);
@@ -121,7 +135,9 @@ for (const servers of [1, 3]) {
     test('an update with an old ETag is refused and changes nothing', async () => {
       const { job_id } = await house.client.jobs.create({ type: 'echo', delay_ms: 60_000 });
       await house.client.jobs.update(job_id, { priority: 1 }, { ifMatch: '"1"' });
-      await assert.rejects(house.client.jobs.update(job_id, { priority: 2 }, { ifMatch: '"1"' }), { code: 'version_conflict' });
+      await assert.rejects(house.client.jobs.update(job_id, { priority: 2 }, { ifMatch: '"1"' }), {
+        code: 'version_conflict',
+      });
       assert.equal((await house.client.jobs.get(job_id)).priority, 1);
       await house.client.jobs.cancel(job_id);
     });
@@ -174,28 +190,37 @@ for (const servers of [1, 3]) {
             method: 'POST',
             headers: { 'content-type': 'application/json', 'idempotency-key': 'the-key' },
             body: JSON.stringify({ type: 'echo', payload: 1 }),
-          }).then(async (response) => ({ status: response.status, replayed: response.headers.get('idempotency-replayed'), body: (await response.json()) as { job_id: string } })),
+          }).then(async (response) => ({
+            status: response.status,
+            replayed: response.headers.get('idempotency-replayed'),
+            body: (await response.json()) as { job_id: string },
+          })),
         ),
       );
       assert.deepEqual(new Set(answers.map((answer) => answer.status)), new Set([201]));
       assert.equal(new Set(answers.map((answer) => answer.body.job_id)).size, 1);
       assert.equal(answers.filter((answer) => answer.replayed === null).length, 1);
-      await assert.rejects(house.client.jobs.create({ type: 'echo', payload: 2 }, { idempotencyKey: 'the-key' }), { code: 'idempotency_key_reused' });
+      await assert.rejects(house.client.jobs.create({ type: 'echo', payload: 2 }, { idempotencyKey: 'the-key' }), {
+        code: 'idempotency_key_reused',
+      });
       assert.equal(await house.count('submissions', `where key = 'the-key'`), 1);
     });
 
     test('a bulk is created whole or not at all', async () => {
-      const { jobs } = await house.client.jobs.createMany([{ type: 'echo', payload: 1 }, { type: 'echo', payload: 2, delay_ms: 50 }]);
+      const { jobs } = await house.client.jobs.createMany([
+        { type: 'echo', payload: 1 },
+        { type: 'echo', payload: 2, delay_ms: 50 },
+      ]);
       const results = await Promise.all(jobs.map(async (job) => (await house.ended(job.job_id)).result));
       assert.deepEqual(results, [1, 2]);
-      const before = await house.count('jobs');
+      const jobsBefore = await house.count('jobs');
       const bad = [{ type: 'echo' }, { type: 'echo', priority: 99 }, { typ: 'echo' }] as never;
       await assert.rejects(house.client.jobs.createMany(bad), (error: PunctualError) => {
         assert.equal(error.code, 'bulk_refused');
         assert.deepEqual(error.errors?.map((e) => e.path).sort(), ['jobs[1].priority', 'jobs[2].typ']);
         return true;
       });
-      assert.equal(await house.count('jobs'), before);
+      assert.equal(await house.count('jobs'), jobsBefore);
     });
 
     test('what a run logs can be read', async () => {
@@ -212,8 +237,13 @@ for (const servers of [1, 3]) {
     });
 
     test('cron and interval schedules are refused until they are supported', async () => {
-      await assert.rejects(house.client.jobs.create({ type: 'echo', schedule_type: 'CRON', cron_expression: '* * * * *' }), { code: 'not_supported_yet' });
-      await assert.rejects(house.client.jobs.create({ type: 'echo', schedule_type: 'INTERVAL', interval_ms: 1000 }), { code: 'not_supported_yet' });
+      await assert.rejects(
+        house.client.jobs.create({ type: 'echo', schedule_type: 'CRON', cron_expression: '* * * * *' }),
+        { code: 'not_supported_yet' },
+      );
+      await assert.rejects(house.client.jobs.create({ type: 'echo', schedule_type: 'INTERVAL', interval_ms: 1000 }), {
+        code: 'not_supported_yet',
+      });
     });
   });
 }

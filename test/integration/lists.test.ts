@@ -33,13 +33,16 @@ before(async () => {
   const odd = new Hand(house.url, { id: 'odd-worker', types: ['odd'], slots: 3 });
   let done = 0;
   while (done < 10) {
-    const runs = await even.take();
-    done += runs.length;
-    await even.call({ outcomes: runs.map((run) => outcome(run)) });
+    const granted = await even.take();
+    done += granted.length;
+    await even.call({ outcomes: granted.map((run) => outcome(run)) });
   }
   const failing: Grant[] = [];
   while (failing.length < 3) failing.push(...(await odd.take(failing.map((run) => run.run_id))));
-  await odd.call({ accept: false, outcomes: failing.map((run) => outcome(run, { status: 'FAILED', retryable: false, error_message: 'no' })) });
+  await odd.call({
+    accept: false,
+    outcomes: failing.map((run) => outcome(run, { status: 'FAILED', retryable: false, error_message: 'no' })),
+  });
 });
 after(() => house[Symbol.asyncDispose]());
 
@@ -94,7 +97,7 @@ test('jobs are found by when they were made', async () => {
   const later = await jobs({ created_after: middle.created_at });
   const earlier = await jobs({ created_before: middle.created_at });
   assert.deepEqual(newestFirst([...later, ...earlier]), newestFirst(range(0, 30)));
-  assert.ok(earlier.every((i) => i <= 15) && later.every((i) => i >= 14), `${earlier} | ${later}`);
+  assert.ok(earlier.every((i) => i <= 15) && later.every((i) => i >= 14), `${earlier.join()} | ${later.join()}`);
 });
 
 test('runs are found by status, worker, type, queue, user and job', async () => {
@@ -108,14 +111,18 @@ test('runs are found by status, worker, type, queue, user and job', async () => 
   assert.equal((await runs({ user_id: 'u0' })).length, 6);
   assert.equal((await runs({ job_id: jobIds[3] ?? '' })).length, 1);
   assert.equal((await runs({ job_id: jobIds[3] ?? '', status: 'SUCCESS' })).length, 0);
-  const executions = (await (await fetch(`${house.url}/job/executions?worker_id=odd-worker`)).json()) as { runs: { executor_id: string }[] };
+  const executions = (await (await fetch(`${house.url}/job/executions?worker_id=odd-worker`)).json()) as {
+    runs: { executor_id: string }[];
+  };
   assert.equal(executions.runs.length, 3);
   assert.ok(executions.runs.every((run) => run.executor_id === 'odd-worker'));
 });
 
 test('a cursor does not go with other filters', async () => {
   const { next_cursor } = await house.client.jobs.list({ limit: 2, type: 'even' });
-  await assert.rejects(house.client.jobs.list({ limit: 2, type: 'odd', cursor: next_cursor ?? '' }), { code: 'invalid_cursor' });
+  await assert.rejects(house.client.jobs.list({ limit: 2, type: 'odd', cursor: next_cursor ?? '' }), {
+    code: 'invalid_cursor',
+  });
 });
 
 test('the cost of a page does not grow with the table', async () => {
@@ -126,7 +133,10 @@ test('the cost of a page does not grow with the table', async () => {
   const large = await pageCosts(big);
   for (const [query, cost] of Object.entries(large)) {
     // Five times the rows make the indexes one level deeper, no more.
-    assert.ok(cost < 2 * (small[query] ?? 0) + 500, `${query} touched ${cost} blocks, with a fifth of the rows ${small[query]}`);
+    assert.ok(
+      cost < 2 * (small[query] ?? 0) + 500,
+      `${query} touched ${cost} blocks, with a fifth of the rows ${small[query]}`,
+    );
     const bound = /^(all|pending|failed|running)/.test(query) ? 3_000 : 5 * limits.max_scan;
     assert.ok(cost < bound, `${query} touched ${cost} blocks`);
   }
@@ -179,7 +189,11 @@ async function pageCosts(big: House): Promise<Record<string, number>> {
   for (const [name, list] of Object.entries(lists)) {
     const explaining: Queryable = {
       async query<Row extends object>({ text, values }: Sql): Promise<Row[]> {
-        const rows = await big.db.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>({ name: '', text: `explain (analyze, buffers, format json) ${text}`, values });
+        const rows = await big.db.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>({
+          name: '',
+          text: `explain (analyze, buffers, format json) ${text}`,
+          values,
+        });
         const plan = rows[0]?.['QUERY PLAN'][0]?.Plan ?? {};
         costs[name] = (plan['Shared Hit Blocks'] ?? 0) + (plan['Shared Read Blocks'] ?? 0);
         return [];

@@ -21,7 +21,9 @@ test('a call that waits is answered within milliseconds of a submit', async () =
   const hand = new Hand(house.url);
   await hand.call();
   const waiting = hand.call({ wait: true });
-  await eventually(async () => assert.match(await (await fetch(`${house.url}/metrics`)).text(), /punctual_idle_slots 10/));
+  await eventually(async () =>
+    assert.match(await (await fetch(`${house.url}/metrics`)).text(), /punctual_idle_slots 10/),
+  );
   const began = performance.now();
   const { run_id } = await submit(house);
   assert.equal(one((await waiting).runs).run_id, run_id);
@@ -34,7 +36,9 @@ test('a newer call makes the server answer the older one at once', async () => {
   const hand = new Hand(house.url);
   await hand.call();
   const older = hand.call({ wait: true });
-  await eventually(async () => assert.match(await (await fetch(`${house.url}/metrics`)).text(), /punctual_idle_slots 10/));
+  await eventually(async () =>
+    assert.match(await (await fetch(`${house.url}/metrics`)).text(), /punctual_idle_slots 10/),
+  );
   const began = performance.now();
   const newer = hand.call({ wait: true, concluded: 1 });
   assert.deepEqual((await older).runs, []);
@@ -152,7 +156,7 @@ test('a silent worker loses its session, its runs go to another, and it is told'
   await assert.rejects(silent.call({ outcomes: [outcome(run, { result: 'zombie' })] }), { code: 'session_lost' });
   const reborn = new Hand(house.url, { id: silent.id });
   assert.equal((await reborn.call({ outcomes: [outcome(run, { result: 'zombie' })] })).refused.length, 1);
-  await other.call({ outcomes: [outcome(again as Grant, { result: 'true' })] });
+  await other.call({ outcomes: [outcome(again, { result: 'true' })] });
   assert.equal((await house.ended(job_id)).result, 'true');
   const { attempts } = await house.client.runs.attempts(run.run_id);
   assert.deepEqual(
@@ -190,16 +194,34 @@ test('goodbye gives back what the worker holds, without an attempt', async () =>
 
 test('a worker gets only types and queues it serves, the highest priority first, and no more than its slots', async () => {
   await using house = await openHouse({ segments: 1 });
-  for (const [type, priority, queue] of [['a', 1, 'x'], ['b', 9, 'x'], ['a', 9, 'x'], ['a', 5, 'x'], ['a', 9, 'y']] as const) {
+  for (const [type, priority, queue] of [
+    ['a', 1, 'x'],
+    ['b', 9, 'x'],
+    ['a', 9, 'x'],
+    ['a', 5, 'x'],
+    ['a', 9, 'y'],
+  ] as const) {
     await house.client.jobs.create({ type, priority, queue });
   }
   const hand = new Hand(house.url, { types: ['a'], slots: 2 });
   const first = await hand.take();
-  assert.deepEqual(first.map((run) => [run.type, run.priority]), [['a', 9], ['a', 9]]);
+  assert.deepEqual(
+    first.map((run) => [run.type, run.priority]),
+    [
+      ['a', 9],
+      ['a', 9],
+    ],
+  );
   const { runs: none } = await hand.call({ wait: true, running: first.map((run) => run.run_id) });
   assert.deepEqual(none, [], 'more than its slots');
   const { runs: rest } = await hand.call({ wait: true, outcomes: first.map((run) => outcome(run)) });
-  assert.deepEqual(rest.map((run) => [run.type, run.priority]), [['a', 5], ['a', 1]]);
+  assert.deepEqual(
+    rest.map((run) => [run.type, run.priority]),
+    [
+      ['a', 5],
+      ['a', 1],
+    ],
+  );
   await hand.call({ outcomes: rest.map((run) => outcome(run)) });
   assert.equal(await house.count('ready'), 1);
 });

@@ -13,7 +13,9 @@ const log = openLog('silent', 'test');
 test('five servers that start at once on an empty database migrate it once', async () => {
   const { url, drop } = await createDatabase({ migrated: false });
   try {
-    const servers = await Promise.all(Array.from({ length: 5 }, () => startServer(config({ pool_size: 3 }), { databaseUrl: url, log })));
+    const servers = await Promise.all(
+      Array.from({ length: 5 }, () => startServer(config({ pool_size: 3 }), { databaseUrl: url, log })),
+    );
     assert.equal(new Set(servers.map((server) => server.url)).size, 5);
     await Promise.all(servers.map((server) => server.stop()));
     const again = await migrateDatabase({ url, segments: 16 });
@@ -38,7 +40,10 @@ test('a dry run says what it would do and does nothing', async () => {
   const { url, drop } = await createDatabase({ migrated: false });
   try {
     const planned = await migrateDatabase({ url, segments: 16, dryRun: true });
-    assert.deepEqual(planned.pending, listMigrations().map((migration) => migration.name));
+    assert.deepEqual(
+      planned.pending,
+      listMigrations().map((migration) => migration.name),
+    );
     assert.deepEqual((await migrateDatabase({ url, segments: 16, dryRun: true })).pending, planned.pending);
   } finally {
     await drop();
@@ -84,7 +89,9 @@ test('what keeps a server from starting is said in one sentence', async () => {
 test('a user without the right to create tables is told which right is missing', async () => {
   const { url, drop } = await createDatabase({ migrated: false });
   try {
-    await withAdmin((admin) => admin.query(`do $$ begin create role powerless login; exception when duplicate_object then null; end $$`));
+    await withAdmin((admin) =>
+      admin.query(`do $$ begin create role powerless login; exception when duplicate_object then null; end $$`),
+    );
     const powerless = new URL(url);
     powerless.username = 'powerless';
     await assert.rejects(startServer(config(), { databaseUrl: powerless.toString(), log }), (error: Error) => {
@@ -98,7 +105,10 @@ test('a user without the right to create tables is told which right is missing',
 });
 
 test('an address that others can reach is refused without keys', async () => {
-  await assert.rejects(startServer(config({ host: '0.0.0.0' }), { databaseUrl: adminUrl(), log }), /PUNCTUAL_TRUST_NETWORK/);
+  await assert.rejects(
+    startServer(config({ host: '0.0.0.0' }), { databaseUrl: adminUrl(), log }),
+    /PUNCTUAL_TRUST_NETWORK/,
+  );
 });
 
 test('a lease too short for its heartbeats is refused', () => {

@@ -18,13 +18,19 @@ export function urlOf(database: string): string {
 }
 
 /** An empty database, or one cloned from the migrated template. */
-export async function createDatabase(options: { migrated: boolean; segments?: number }): Promise<{ url: string; drop: () => Promise<void> }> {
+export async function createDatabase(options: {
+  migrated: boolean;
+  segments?: number;
+}): Promise<{ url: string; drop: () => Promise<void> }> {
   const name = `house_${randomBytes(6).toString('hex')}`;
   await withAdmin(async (admin) => {
     if (!options.migrated) await admin.query(`create database ${name}`);
     else await admin.query(`create database ${name} template ${await ensureTemplate(admin, options.segments ?? 4)}`);
   });
-  return { url: urlOf(name), drop: () => withAdmin(async (admin) => void (await admin.query(`drop database if exists ${name} with (force)`))) };
+  return {
+    url: urlOf(name),
+    drop: () => withAdmin(async (admin) => void (await admin.query(`drop database if exists ${name} with (force)`))),
+  };
 }
 
 export async function withAdmin<T>(work: (admin: pg.Client) => Promise<T>): Promise<T> {
@@ -40,7 +46,11 @@ export async function withAdmin<T>(work: (admin: pg.Client) => Promise<T>): Prom
 /** Test files run at once in several processes: the first makes the template, the others wait for it. */
 async function ensureTemplate(admin: pg.Client, segments: number): Promise<string> {
   const checksum = createHash('sha256')
-    .update(listMigrations().map((migration) => migration.checksum).join())
+    .update(
+      listMigrations()
+        .map((migration) => migration.checksum)
+        .join(),
+    )
     .digest('hex');
   const name = `template_${checksum.slice(0, 12)}_${segments}`;
   await admin.query('select pg_advisory_lock($1)', [advisoryLock]);

@@ -29,7 +29,19 @@ export class Hand {
       running: [],
       accept: true,
       wait: false,
-      ...(this.#described ? {} : { worker: { host: 'test', pid: 1, version: '0', slots: this.#slots, types: this.#types, executors: [], queues: null } }),
+      ...(this.#described
+        ? {}
+        : {
+            worker: {
+              host: 'test',
+              pid: 1,
+              version: '0',
+              slots: this.#slots,
+              types: this.#types,
+              executors: [],
+              queues: null,
+            },
+          }),
       ...rest,
     };
     this.#described = true;
@@ -40,7 +52,8 @@ export class Hand {
       ...(signal === undefined ? {} : { signal }),
     });
     const answer = (await response.json()) as SyncAnswer | Problem;
-    if (response.status !== 200) throw Object.assign(new Error(`sync answered ${response.status}`), { code: (answer as Problem).code });
+    if (response.status !== 200)
+      throw Object.assign(new Error(`sync answered ${response.status}`), { code: (answer as Problem).code });
     return answer as SyncAnswer;
   }
 

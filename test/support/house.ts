@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import type { Run } from '@punctual/contract';
 import { Client, type Handler, Worker } from '@punctual/sdk';
-import { type Config, readConfig, type RunningServer, startServer } from '@punctual/server';
+import { type Config, type RunningServer, readConfig, startServer } from '@punctual/server';
 import { openLog } from '@punctual/server/internal/base/log';
 import { type Database, openDatabase } from '@punctual/server/internal/store/database';
 import { checkInvariants } from '@punctual/server/internal/store/invariants';
@@ -24,7 +24,13 @@ export interface HouseOptions {
 }
 
 /** Short times, so that tests of leases take no minutes; the rule 3 × heartbeat ≤ lease − margin holds. */
-export const quickTimes = { heartbeat_ms: 300, lease_ms: 2_000, lease_margin_ms: 600, reap_interval_ms: 100, poll_interval_ms: 200 } as const;
+export const quickTimes = {
+  heartbeat_ms: 300,
+  lease_ms: 2_000,
+  lease_margin_ms: 600,
+  reap_interval_ms: 100,
+  poll_interval_ms: 200,
+} as const;
 
 export class House implements AsyncDisposable {
   readonly databaseUrl: string;
@@ -55,12 +61,18 @@ export class House implements AsyncDisposable {
   }
 
   async addServer(config: Partial<Config> = {}): Promise<RunningServer> {
-    const server = await startServer({ ...this.config, ...config }, { databaseUrl: this.databaseUrl, log: openLog('silent', 'test') });
+    const server = await startServer(
+      { ...this.config, ...config },
+      { databaseUrl: this.databaseUrl, log: openLog('silent', 'test') },
+    );
     this.servers.push(server);
     return server;
   }
 
-  async addWorker(handlers: Handlers, options: { id?: string; slots?: number; url?: string; queues?: string[] } = {}): Promise<Worker> {
+  async addWorker(
+    handlers: Handlers,
+    options: { id?: string; slots?: number; url?: string; queues?: string[] } = {},
+  ): Promise<Worker> {
     const worker = new Worker({ url: this.url, handlers, slots: 5, ...options });
     this.#workers.add(worker);
     await worker.start();
@@ -72,7 +84,8 @@ export class House implements AsyncDisposable {
     return eventually(
       async () => {
         const { latest_run: run } = await this.client.jobs.status(jobId);
-        if (run === null || run.end_time === null) throw new Error(`the job's latest run is ${run?.status} (${run?.reason}), not ended`);
+        if (run === null || run.end_time === null)
+          throw new Error(`the job's latest run is ${run?.status} (${run?.reason}), not ended`);
         return run;
       },
       { withinMs },
@@ -91,7 +104,11 @@ export class House implements AsyncDisposable {
   }
 
   async count(table: string, where = ''): Promise<number> {
-    const rows = await this.db.query<{ n: number }>({ name: '', text: `select count(*)::integer as n from punctual.${table} ${where}`, values: [] });
+    const rows = await this.db.query<{ n: number }>({
+      name: '',
+      text: `select count(*)::integer as n from punctual.${table} ${where}`,
+      values: [],
+    });
     return rows[0]?.n ?? 0;
   }
 
@@ -114,7 +131,10 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const house = new House({ databaseUrl: url, servers: [], config, drop });
   for (let i = 0; i < (options.servers ?? 1); i++) await house.addServer();
   for (let i = 0; i < (options.workers ?? 0); i++) {
-    await house.addWorker(options.handlers ?? { echo: async (run) => run.payload }, options.slots === undefined ? {} : { slots: options.slots });
+    await house.addWorker(
+      options.handlers ?? { echo: async (run) => run.payload },
+      options.slots === undefined ? {} : { slots: options.slots },
+    );
   }
   return house;
 }

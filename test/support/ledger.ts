@@ -15,15 +15,26 @@ export interface LedgerLine {
 
 const program = fileURLToPath(new URL('./ledger_worker.js', import.meta.url));
 
-export async function startLedgerWorker(options: { url: string; id: string; ledger: string; slots?: number }): Promise<Punctual> {
-  const worker = startProcess(process.execPath, [program, options.url, options.id, path.resolve(options.ledger), String(options.slots ?? 5)], {});
+export async function startLedgerWorker(options: {
+  url: string;
+  id: string;
+  ledger: string;
+  slots?: number;
+}): Promise<Punctual> {
+  const worker = startProcess(
+    process.execPath,
+    [program, options.url, options.id, path.resolve(options.ledger), String(options.slots ?? 5)],
+    {},
+  );
   await worker.said(/worker ready/);
   return worker;
 }
 
 export function readLedger(file: string): LedgerLine[] {
   if (!existsSync(file)) return [];
-  const lines = readFileSync(file, 'utf8').split('\n').filter((line) => line.endsWith('}'));
+  const lines = readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((line) => line.endsWith('}'));
   return lines.map((line) => JSON.parse(line) as LedgerLine);
 }
 
@@ -41,7 +52,8 @@ export function overlaps(lines: readonly LedgerLine[]): string[] {
   const all = [...spans.values()].sort((a, b) => a.from - b.from);
   for (const [i, a] of all.entries()) {
     for (const b of all.slice(i + 1)) {
-      if (a.run_id === b.run_id && b.from < a.to) found.push(`${a.run_id}: attempt ${a.attempt} until ${a.to}, attempt ${b.attempt} from ${b.from}`);
+      if (a.run_id === b.run_id && b.from < a.to)
+        found.push(`${a.run_id}: attempt ${a.attempt} until ${a.to}, attempt ${b.attempt} from ${b.from}`);
     }
   }
   return found;

@@ -7,7 +7,13 @@ import type { LedgerLine } from './ledger.ts';
 const [url = '', id = '', ledger = '', slots = '5'] = process.argv.slice(2);
 
 function write(run: { run_id: string; attempt_number: number }, what: LedgerLine['what']): void {
-  const line: LedgerLine = { run_id: run.run_id, attempt: run.attempt_number, worker: id, what, at_ms: Number(process.hrtime.bigint() / 1_000n) / 1_000 };
+  const line: LedgerLine = {
+    run_id: run.run_id,
+    attempt: run.attempt_number,
+    worker: id,
+    what,
+    at_ms: Number(process.hrtime.bigint() / 1_000n) / 1_000,
+  };
   appendFileSync(ledger, `${JSON.stringify(line)}\n`);
 }
 

@@ -20,7 +20,11 @@ export interface Punctual extends AsyncDisposable {
 
 /** Starts a program and watches it; it is killed when the test ends. */
 export function startProcess(command: string, args: readonly string[], env: Record<string, string>): Punctual {
-  const child = spawn(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/', ...env } });
+  const child = spawn(command, args, {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/', ...env },
+  });
   let text = '';
   const watchers = new Set<() => void>();
   const hear = (data: Buffer): void => {
@@ -37,7 +41,10 @@ export function startProcess(command: string, args: readonly string[], env: Reco
     exited,
     said: (pattern, withinMs = 20_000) =>
       new Promise((resolve, reject) => {
-        const timer = setTimeout(() => done(new Error(`it did not say ${pattern} within ${withinMs} ms; it said:\n${text.slice(-4000)}`)), withinMs);
+        const timer = setTimeout(
+          () => done(new Error(`it did not say ${pattern} within ${withinMs} ms; it said:\n${text.slice(-4000)}`)),
+          withinMs,
+        );
         const watch = (): void => {
           const match = pattern.exec(text);
           if (match !== null) done(null, match);
@@ -49,7 +56,9 @@ export function startProcess(command: string, args: readonly string[], env: Reco
           else resolve(match);
         };
         watchers.add(watch);
-        void exited.then((code) => done(new Error(`it ended with ${code} before it said ${pattern}; it said:\n${text.slice(-4000)}`)));
+        child.once('exit', (code) => {
+          done(new Error(`it ended with ${code} before it said ${pattern}; it said:\n${text.slice(-4000)}`));
+        });
         watch();
       }),
     async kill(signal) {
@@ -69,8 +78,16 @@ export function startPunctual(args: readonly string[], env: Record<string, strin
 }
 
 /** A server process and the URL it listens on. */
-export async function startServerProcess(databaseUrl: string, env: Record<string, string> = {}): Promise<Punctual & { url: string }> {
-  const server = startPunctual(['server'], { DATABASE_URL: databaseUrl, PUNCTUAL_PORT: '0', PUNCTUAL_LOG_LEVEL: 'info', ...env });
+export async function startServerProcess(
+  databaseUrl: string,
+  env: Record<string, string> = {},
+): Promise<Punctual & { url: string }> {
+  const server = startPunctual(['server'], {
+    DATABASE_URL: databaseUrl,
+    PUNCTUAL_PORT: '0',
+    PUNCTUAL_LOG_LEVEL: 'info',
+    ...env,
+  });
   const [, url = ''] = await server.said(/"url":"(http[^"]+)"/);
   return Object.assign(server, { url });
 }

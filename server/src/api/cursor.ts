@@ -12,7 +12,10 @@ export function readCursor(cursor: string | undefined, filter: object, shape: Re
   const text = Buffer.from(cursor, 'base64url').toString();
   const at = text.slice(8);
   if (!shape.test(at)) throw new PunctualError('invalid_cursor');
-  if (text.slice(0, 8) !== mark(filter)) throw new PunctualError('invalid_cursor', { detail: 'The cursor belongs to a list with other filters; start from the first page.' });
+  if (text.slice(0, 8) !== mark(filter))
+    throw new PunctualError('invalid_cursor', {
+      detail: 'The cursor belongs to a list with other filters; start from the first page.',
+    });
   return at;
 }
 

@@ -8,9 +8,14 @@ import type { FastifyInstance } from 'fastify';
 const policy = "default-src 'self'; img-src 'self' data:; style-src 'self'; frame-ancestors 'none'";
 
 export function registerDashboard(app: FastifyInstance): void {
-  const root = path.join(path.dirname(createRequire(import.meta.url).resolve('@punctual/dashboard/package.json')), 'dist');
+  const root = path.join(
+    path.dirname(createRequire(import.meta.url).resolve('@punctual/dashboard/package.json')),
+    'dist',
+  );
   if (!existsSync(path.join(root, 'index.html'))) {
-    app.get('/', async (_, reply) => reply.type('text/plain').send('The dashboard is not built; the API is at /docs.\n'));
+    app.get('/', async (_, reply) =>
+      reply.type('text/plain').send('The dashboard is not built; the API is at /docs.\n'),
+    );
     return;
   }
   void app.register(fastifyStatic, {

@@ -12,10 +12,15 @@ import type { ApiParts } from './server.ts';
 const maxBatch = 500;
 
 export function registerDeadLetters(app: FastifyInstance, { db, segments, allSegments, tell }: ApiParts): void {
-  const missing = (runId: string): PunctualError => new PunctualError('dead_letter_not_found', { detail: `No dead letter has the run id ${runId}.` });
+  const missing = (runId: string): PunctualError =>
+    new PunctualError('dead_letter_not_found', { detail: `No dead letter has the run id ${runId}.` });
 
   register(app, deadLetterRoutes.listDeadLetters, async ({ query: { limit = defaults.page, cursor, ...filter } }) => {
-    const page = await listDeadLetters(db, filter, { below: readCursor(cursor, filter, idShape), limit, segments: allSegments });
+    const page = await listDeadLetters(db, filter, {
+      below: readCursor(cursor, filter, idShape),
+      limit,
+      segments: allSegments,
+    });
     return { dead_letters: page.items, next_cursor: page.below === null ? null : makeCursor(page.below, filter) };
   });
 

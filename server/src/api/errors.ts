@@ -12,10 +12,22 @@ export function answerErrors(app: FastifyInstance, log: Logger): void {
   app.setNotFoundHandler((request, reply) => {
     const allowed = methodsFor(request.url.split('?')[0] ?? '');
     if (allowed.length === 0) {
-      return sendProblem(new PunctualError('route_not_found', { detail: `There is no ${request.method} ${request.url.slice(0, 200)}; /docs lists what there is.` }), request, reply);
+      return sendProblem(
+        new PunctualError('route_not_found', {
+          detail: `There is no ${request.method} ${request.url.slice(0, 200)}; /docs lists what there is.`,
+        }),
+        request,
+        reply,
+      );
     }
     reply.header('allow', allowed.join(', '));
-    return sendProblem(new PunctualError('method_not_allowed', { detail: `This path takes ${allowed.join(', ')}, not ${request.method}.` }), request, reply);
+    return sendProblem(
+      new PunctualError('method_not_allowed', {
+        detail: `This path takes ${allowed.join(', ')}, not ${request.method}.`,
+      }),
+      request,
+      reply,
+    );
   });
 }
 
@@ -35,9 +47,16 @@ function toPunctualError(error: Error & { code?: string; statusCode?: number }):
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new PunctualError('unsupported_media_type', { cause: error });
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return new PunctualError('invalid_json', { detail: 'The body is shorter or longer than Content-Length says.', cause: error });
+      return new PunctualError('invalid_json', {
+        detail: 'The body is shorter or longer than Content-Length says.',
+        cause: error,
+      });
     default:
-      if (error instanceof SyntaxError || error.statusCode === 400) return new PunctualError('invalid_json', { detail: `The body is not valid JSON: ${error.message}`, cause: error });
+      if (error instanceof SyntaxError || error.statusCode === 400)
+        return new PunctualError('invalid_json', {
+          detail: `The body is not valid JSON: ${error.message}`,
+          cause: error,
+        });
       return new PunctualError('internal', { cause: error });
   }
 }

@@ -1,6 +1,14 @@
 // Jobs at the door: reads the request, calls the rule and the store, shapes the answer.
 import { hash } from 'node:crypto';
-import { type BulkRequest, CreateJob, defaults, type FieldError, type Job, jobRoutes, PunctualError } from '@punctual/contract';
+import {
+  type BulkRequest,
+  CreateJob,
+  defaults,
+  type FieldError,
+  type Job,
+  jobRoutes,
+  PunctualError,
+} from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { jobIdOfFirstRun, kindOf, segmentOf } from '../base/ids.ts';
 import type { SubmitKey } from '../dispatch/submit.ts';
@@ -66,7 +74,12 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     const { cancelled, orders } = await cancelJob(db, job_id);
     for (const order of orders) sync.cancel(order.session_id, order);
     if (orders.length > 0) announcer.say({ cancels: orders });
-    return { job_id, status: 'CANCELLED' as const, cancelled_runs: cancelled, cancelling_runs: orders.map((order) => order.run_id) };
+    return {
+      job_id,
+      status: 'CANCELLED' as const,
+      cancelled_runs: cancelled,
+      cancelling_runs: orders.map((order) => order.run_id),
+    };
   });
 
   register(app, jobRoutes.runJobNow, async ({ params: { job_id } }) => {
@@ -101,7 +114,10 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     const runs = await listJobRuns(db, job_id, { below, limit: limit + 1 });
     const page = runs.slice(0, limit);
     const last = page.at(-1);
-    return { runs: page, next_cursor: runs.length > limit && last !== undefined ? makeCursor(last.run_id, { job_id }) : null };
+    return {
+      runs: page,
+      next_cursor: runs.length > limit && last !== undefined ? makeCursor(last.run_id, { job_id }) : null,
+    };
   });
 }
 
@@ -109,7 +125,12 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
 function requireJobId(id: string, segments: number): void {
   const kind = kindOf(id);
   if (kind === 'job' && segmentOf(id) < segments) return;
-  const hint = kind === 'first_run' ? ` It is the id of a run; its job is ${jobIdOfFirstRun(id)}.` : kind === 'run' ? ' It is the id of a run.' : '';
+  const hint =
+    kind === 'first_run'
+      ? ` It is the id of a run; its job is ${jobIdOfFirstRun(id)}.`
+      : kind === 'run'
+        ? ' It is the id of a run.'
+        : '';
   throw new PunctualError('job_not_found', { detail: `No job has the id ${id}.${hint}` });
 }
 
@@ -117,7 +138,10 @@ function prepare<T extends object>(prepared: T | { refused: FieldError[]; notYet
   if (!('refused' in prepared)) return prepared;
   const [first] = prepared.refused;
   const detail = `${first?.path} ${first?.message}`.trim();
-  throw new PunctualError(prepared.notYet === true ? 'not_supported_yet' : 'invalid_input', { detail, errors: prepared.refused });
+  throw new PunctualError(prepared.notYet === true ? 'not_supported_yet' : 'invalid_input', {
+    detail,
+    errors: prepared.refused,
+  });
 }
 
 const maxBulkErrors = 50;
@@ -130,12 +154,21 @@ function prepareBulk(body: BulkRequest, checkJob: (job: unknown) => FieldError[]
     const wrong = checkJob(job);
     const prepared = wrong.length > 0 ? { refused: wrong } : prepareJob(job, now);
     if (!('refused' in prepared)) jobs.push(prepared);
-    else errors.push(...prepared.refused.map(({ path, message }) => ({ path: `jobs[${i}]${path === '' ? '' : `.${path}`}`, message })));
+    else
+      errors.push(
+        ...prepared.refused.map(({ path, message }) => ({
+          path: `jobs[${i}]${path === '' ? '' : `.${path}`}`,
+          message,
+        })),
+      );
     if (errors.length >= maxBulkErrors) break;
   }
   if (errors.length === 0) return jobs;
   const [first] = errors;
-  throw new PunctualError('bulk_refused', { detail: `Nothing was created. ${first?.path} ${first?.message}`, errors: errors.slice(0, maxBulkErrors) });
+  throw new PunctualError('bulk_refused', {
+    detail: `Nothing was created. ${first?.path} ${first?.message}`,
+    errors: errors.slice(0, maxBulkErrors),
+  });
 }
 
 /** Keys belong to a user; until there are users they all belong to nobody. */
@@ -148,7 +181,10 @@ function versionOf(ifMatch: string | undefined): number | null {
   if (ifMatch === undefined || ifMatch === '*') return null;
   const match = /^(?:W\/)?"(\d{1,9})"$/.exec(ifMatch);
   if (match === null) {
-    throw new PunctualError('invalid_input', { detail: 'If-Match must be an ETag as given by GET, such as "3", or *.', errors: [{ path: 'if-match', message: 'is not an ETag of ours' }] });
+    throw new PunctualError('invalid_input', {
+      detail: 'If-Match must be an ETag as given by GET, such as "3", or *.',
+      errors: [{ path: 'if-match', message: 'is not an ETag of ours' }],
+    });
   }
   return Number(match[1]);
 }

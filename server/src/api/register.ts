@@ -1,5 +1,13 @@
 // Ties a route of the contract to a handler: checks every part of the request first, so that handlers see only what fits.
-import { type Answer, type Body, type Headers, type Params, PunctualError, type Query, type Route } from '@punctual/contract';
+import {
+  type Answer,
+  type Body,
+  type Headers,
+  type Params,
+  PunctualError,
+  type Query,
+  type Route,
+} from '@punctual/contract';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Check, checksOf } from './validation.ts';
 

@@ -15,11 +15,16 @@ export function isRunId(id: string, segments: number): boolean {
   return (kind === 'first_run' || kind === 'run') && segmentOf(id) < segments;
 }
 
-export function registerRuns(app: FastifyInstance, { db, segments, allSegments, sync, announcer, tell }: ApiParts): void {
+export function registerRuns(
+  app: FastifyInstance,
+  { db, segments, allSegments, sync, announcer, tell }: ApiParts,
+): void {
   const requireRun = async (runId: string) => {
     const run = isRunId(runId, segments) ? await getRun(db, runId) : null;
     if (run !== null) return run;
-    throw new PunctualError('run_not_found', { detail: `No run has the id ${runId}.${kindOf(runId) === 'job' ? ' It is the id of a job.' : ''}` });
+    throw new PunctualError('run_not_found', {
+      detail: `No run has the id ${runId}.${kindOf(runId) === 'job' ? ' It is the id of a job.' : ''}`,
+    });
   };
 
   const list = async ({ limit = defaults.page, cursor, job_id, ...filter }: RunQuery): Promise<RunPage> => {

@@ -81,7 +81,7 @@ function acceptJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
     if (body === '') done(null, undefined);
-    else parse(request, body as string, done);
+    else void parse(request, body as string, done);
   });
 }
 
@@ -89,7 +89,10 @@ function acceptJson(app: FastifyInstance): void {
 function guardDoor(app: FastifyInstance, config: Config): void {
   // Hooks with callbacks, not promises: they run for every request.
   app.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-content-type-options', 'nosniff').header('referrer-policy', 'no-referrer').header('x-request-id', request.id);
+    reply
+      .header('x-content-type-options', 'nosniff')
+      .header('referrer-policy', 'no-referrer')
+      .header('x-request-id', request.id);
     const local = config.trust_network || isLocalHost(request.headers.host);
     if (local && (request.method === 'GET' || !isForeignOrigin(request))) done();
     else done(new PunctualError('host_not_allowed'));
@@ -108,7 +111,8 @@ function measure(app: FastifyInstance, metrics: Metrics): void {
   app.addHook('onResponse', (request, reply, done) => {
     const { operation } = request.routeOptions.config;
     // A sync waits on purpose: its time says nothing.
-    if (operation !== undefined && operation !== 'syncWorker') metrics.observeRequest(operation, reply.statusCode, reply.elapsedTime / 1000);
+    if (operation !== undefined && operation !== 'syncWorker')
+      metrics.observeRequest(operation, reply.statusCode, reply.elapsedTime / 1000);
     done();
   });
 }

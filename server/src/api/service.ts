@@ -23,9 +23,17 @@ export function registerService(app: FastifyInstance, { db, metrics, serverId, d
 
   // The examples name the host under which the page was asked for.
   const documentFor = (host: string | undefined) =>
-    buildOpenApi({ routes, components, errorTable, version, ...(host === undefined ? {} : { serverUrl: `http://${host}` }) });
+    buildOpenApi({
+      routes,
+      components,
+      errorTable,
+      version,
+      ...(host === undefined ? {} : { serverUrl: `http://${host}` }),
+    });
   app.get('/openapi.json', async (request, reply) =>
-    reply.header('content-type', 'application/json; charset=utf-8').send(JSON.stringify(documentFor(request.headers.host))),
+    reply
+      .header('content-type', 'application/json; charset=utf-8')
+      .send(JSON.stringify(documentFor(request.headers.host))),
   );
   app.get('/docs', async (request, reply) =>
     reply

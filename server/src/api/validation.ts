@@ -11,8 +11,23 @@ const addFormats = addFormatsModule as unknown as (ajv: Ajv) => void;
 
 const maxErrors = 20;
 
-const strict = new Ajv({ allErrors: true, coerceTypes: false, removeAdditional: false, useDefaults: false, strict: true, strictTypes: false, allowUnionTypes: true });
-const lenient = new Ajv({ allErrors: true, coerceTypes: true, removeAdditional: false, useDefaults: false, strict: true, strictTypes: false });
+const strict = new Ajv({
+  allErrors: true,
+  coerceTypes: false,
+  removeAdditional: false,
+  useDefaults: false,
+  strict: true,
+  strictTypes: false,
+  allowUnionTypes: true,
+});
+const lenient = new Ajv({
+  allErrors: true,
+  coerceTypes: true,
+  removeAdditional: false,
+  useDefaults: false,
+  strict: true,
+  strictTypes: false,
+});
 addFormats(strict);
 addFormats(lenient);
 
@@ -44,7 +59,7 @@ function explain(validate: ValidateFunction, value: unknown): FieldError[] {
   const seen = new Set<string>();
   const errors: FieldError[] = [];
   for (const error of withoutWrongBranches(validate.errors ?? [])) {
-    const explained = explainOne(error, validate.schema as TSchema, value);
+    const explained = explainOne(error, validate.schema, value);
     const key = `${explained.path} ${explained.message}`;
     if (!seen.has(key) && errors.length < maxErrors) errors.push(explained);
     seen.add(key);
@@ -65,7 +80,7 @@ function withoutWrongBranches(errors: ErrorObject[]): ErrorObject[] {
   return [{ ...first, keyword: 'enum', params: { allowedValues: kinds } }];
 }
 
-function explainOne(error: ErrorObject, schema: TSchema, value: unknown): FieldError {
+function explainOne(error: ErrorObject, schema: unknown, value: unknown): FieldError {
   const path = pathText(error.instancePath);
   const inside = (name: string): string => (path === '' ? name : `${path}.${name}`);
   const params = error.params as Record<string, unknown>;
@@ -73,14 +88,26 @@ function explainOne(error: ErrorObject, schema: TSchema, value: unknown): FieldE
     case 'additionalProperties': {
       const name = String(params['additionalProperty']);
       const near = closest(name, propertiesAt(schema, error.schemaPath));
-      return { path: inside(name), message: near === null ? 'is not a known field' : `is not a known field; did you mean ${near}?` };
+      return {
+        path: inside(name),
+        message: near === null ? 'is not a known field' : `is not a known field; did you mean ${near}?`,
+      };
     }
     case 'required':
       return { path: inside(String(params['missingProperty'])), message: 'is missing' };
     case 'enum':
-      return { path, message: `must be one of ${(params['allowedValues'] as unknown[]).join(', ')}${given(error, value)}` };
+      return {
+        path,
+        message: `must be one of ${(params['allowedValues'] as unknown[]).join(', ')}${given(error, value)}`,
+      };
     case 'type':
-      return { path, message: path === '' ? 'the body must be a JSON object' : `must be of type ${String(params['type'])}${given(error, value)}` };
+      return {
+        path,
+        message:
+          path === ''
+            ? 'the body must be a JSON object'
+            : `must be of type ${String(params['type'])}${given(error, value)}`,
+      };
     case 'pattern':
       return { path, message: `has characters that are not allowed${patternHint(error)}` };
     default:
@@ -112,8 +139,9 @@ function pathText(pointer: string): string {
 }
 
 /** The names of the fields where the schema path points. */
-function propertiesAt(schema: TSchema, schemaPath: string): string[] {
+function propertiesAt(schema: unknown, schemaPath: string): string[] {
   let at: unknown = schema;
-  for (const step of schemaPath.replace(/^#\//, '').split('/').slice(0, -1)) at = (at as Record<string, unknown> | undefined)?.[step];
+  for (const step of schemaPath.replace(/^#\//, '').split('/').slice(0, -1))
+    at = (at as Record<string, unknown> | undefined)?.[step];
   return Object.keys((at as { properties?: object } | undefined)?.properties ?? {});
 }

@@ -1,5 +1,5 @@
 // Workers at the door: the list, and the one call they speak.
-import { type SyncRequest, workerRoutes } from '@punctual/contract';
+import { workerRoutes } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { listWorkers } from '../store/workers.ts';
 import { RawJson, register } from './register.ts';
@@ -15,7 +15,7 @@ export function registerWorkers(app: FastifyInstance, { db, sync }: ApiParts): v
     };
     request.raw.socket.once('close', onClose);
     try {
-      return new RawJson(await sync.call(params.worker_id, body as SyncRequest, closed.signal));
+      return new RawJson(await sync.call(params.worker_id, body, closed.signal));
     } finally {
       request.raw.socket.off('close', onClose);
     }

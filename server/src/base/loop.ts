@@ -51,7 +51,10 @@ export function startLoop(options: LoopOptions): Loop {
         if (stopping.signal.aborted) return;
         failures++;
         if (failures === 1 || failures % 100 === 0) {
-          options.log.error({ loop: options.name, err: error, failures, ms: monotonicMs() - began }, 'loop failed; it goes on');
+          options.log.error(
+            { loop: options.name, err: error, failures, ms: monotonicMs() - began },
+            'loop failed; it goes on',
+          );
         }
       }
       if (stopping.signal.aborted) return;

@@ -3,12 +3,23 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 
 export type Metrics = ReturnType<typeof openMetrics>;
 
-export function openMetrics(gauges: { idleSlots: () => number; connectedWorkers: () => number; waitingSubmits: () => number }) {
+export function openMetrics(gauges: {
+  idleSlots: () => number;
+  connectedWorkers: () => number;
+  waitingSubmits: () => number;
+}) {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   const gauge = (name: string, help: string, read: () => number): Gauge =>
-    new Gauge({ name, help, registers, collect: function () { this.set(read()); } });
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect: function () {
+        this.set(read());
+      },
+    });
   gauge('punctual_idle_slots', 'Free slots of the workers connected to this server', gauges.idleSlots);
   gauge('punctual_connected_workers', 'Workers connected to this server', gauges.connectedWorkers);
   gauge('punctual_waiting_submits', 'Jobs in memory that are being written', gauges.waitingSubmits);
@@ -24,12 +35,38 @@ export function openMetrics(gauges: { idleSlots: () => number; connectedWorkers:
     registry,
     jobsCreated: new Counter({ name: 'punctual_jobs_created_total', help: 'Jobs created', registers }),
     runsStarted: new Counter({ name: 'punctual_runs_started_total', help: 'Runs leased to workers', registers }),
-    runsEnded: new Counter({ name: 'punctual_runs_total', help: 'Attempts settled, by outcome', labelNames: ['outcome'], registers }),
-    leaseLost: new Counter({ name: 'punctual_lease_lost_total', help: 'Writes refused because the lease had moved on', registers }),
-    runsReaped: new Counter({ name: 'punctual_runs_reaped_total', help: 'Runs taken back from lost workers', registers }),
-    runsGivenBack: new Counter({ name: 'punctual_runs_given_back_total', help: 'Grants that never reached their worker', registers }),
-    databaseErrors: new Counter({ name: 'punctual_database_errors_total', help: 'Queries that failed because the database did not answer', registers }),
-    submitBatch: new Histogram({ name: 'punctual_submit_batch_jobs', help: 'Jobs written in one statement', buckets: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], registers }),
+    runsEnded: new Counter({
+      name: 'punctual_runs_total',
+      help: 'Attempts settled, by outcome',
+      labelNames: ['outcome'],
+      registers,
+    }),
+    leaseLost: new Counter({
+      name: 'punctual_lease_lost_total',
+      help: 'Writes refused because the lease had moved on',
+      registers,
+    }),
+    runsReaped: new Counter({
+      name: 'punctual_runs_reaped_total',
+      help: 'Runs taken back from lost workers',
+      registers,
+    }),
+    runsGivenBack: new Counter({
+      name: 'punctual_runs_given_back_total',
+      help: 'Grants that never reached their worker',
+      registers,
+    }),
+    databaseErrors: new Counter({
+      name: 'punctual_database_errors_total',
+      help: 'Queries that failed because the database did not answer',
+      registers,
+    }),
+    submitBatch: new Histogram({
+      name: 'punctual_submit_batch_jobs',
+      help: 'Jobs written in one statement',
+      buckets: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000],
+      registers,
+    }),
     observeRequest: (operation: string, status: number, seconds: number) => {
       // Looking labels up by name costs more than observing: keep the child.
       const key = `${operation} ${status}`;

@@ -2,12 +2,12 @@
 // NOTIFY carries what gathered within some milliseconds (NOTIFY takes a global lock at commit: never one a job, never
 // inside a submit). A lost one costs latency, never work. LISTEN needs a direct connection to PostgreSQL.
 import pg from 'pg';
-import { type Loop, startLoop } from '../base/loop.ts';
 import type { Logger } from '../base/log.ts';
+import { type Loop, startLoop } from '../base/loop.ts';
 import { connectionOptions, type Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
-import type { CancelOrder } from '../store/run_moves.ts';
 import { listenTo, notify } from '../store/notify.ts';
+import type { CancelOrder } from '../store/run_moves.ts';
 
 export interface Announcement {
   from: string;
@@ -46,7 +46,12 @@ export class Announcer {
 
   constructor(options: AnnouncerOptions) {
     this.#options = options;
-    this.#listening = startLoop({ name: 'listen', everyMs: proveEveryMs, log: options.log, pass: () => this.#listen() });
+    this.#listening = startLoop({
+      name: 'listen',
+      everyMs: proveEveryMs,
+      log: options.log,
+      pass: () => this.#listen(),
+    });
   }
 
   say(news: { segments?: Iterable<number>; cancels?: readonly CancelOrder[]; nextMs?: number | null }): void {

@@ -2,8 +2,8 @@
 // time, where there may be work. Woken by submits, due runs, returned runs, other servers, and once a poll interval for
 // all segments: a lost wake costs latency, never work.
 import { newToken } from '../base/ids.ts';
-import type { Metrics } from '../base/metrics.ts';
 import type { Logger } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
 import { type ClaimedRun, claimRuns } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
 import type { Lane, Lanes } from '../store/lanes.ts';
@@ -52,7 +52,13 @@ export class Claimer {
     session.capability = JSON.stringify([session.worker?.types, session.worker?.executors, session.worker?.queues]);
     let group = this.#groups.get(session.capability);
     if (group === undefined) {
-      group = { sessions: new Set(), lanes: { version: -1, ids: [] }, hot: new Set(this.#all), deep: new Set(this.#all), claiming: new Set() };
+      group = {
+        sessions: new Set(),
+        lanes: { version: -1, ids: [] },
+        hot: new Set(this.#all),
+        deep: new Set(this.#all),
+        claiming: new Set(),
+      };
       this.#groups.set(session.capability, group);
     }
     group.sessions.add(session);
@@ -108,7 +114,10 @@ export class Claimer {
 
   async #claim(group: Group, segment: number, slots: readonly Session[]): Promise<void> {
     const deep = group.deep.delete(segment);
-    const lanes = this.#lanesOf(group).map((lane_id) => ({ lane_id, after: deep ? 0 : this.#lowWater.of(segment, lane_id) }));
+    const lanes = this.#lanesOf(group).map((lane_id) => ({
+      lane_id,
+      after: deep ? 0 : this.#lowWater.of(segment, lane_id),
+    }));
     const lease_id = newToken();
     const workers = new Map(slots.map((session) => [session.session_id, session.worker_id]));
     try {
@@ -142,7 +151,9 @@ export class Claimer {
     const { lanes } = this.#options;
     const [session] = group.sessions;
     if (group.lanes.version !== lanes.version && session !== undefined) {
-      const served = [...lanes.all()].filter((lane) => serves(session, lane)).sort((a, b) => b.priority - a.priority || a.lane_id - b.lane_id);
+      const served = [...lanes.all()]
+        .filter((lane) => serves(session, lane))
+        .sort((a, b) => b.priority - a.priority || a.lane_id - b.lane_id);
       group.lanes = { version: lanes.version, ids: served.map((lane) => lane.lane_id) };
     }
     return group.lanes.ids;
@@ -152,7 +163,9 @@ export class Claimer {
 function serves({ worker }: Session, lane: Lane): boolean {
   if (worker === null) return false;
   if (worker.queues !== null && !worker.queues.includes(lane.queue)) return false;
-  return lane.executor === 'handler' ? worker.types.includes(lane.type) : (worker.executors as string[]).includes(lane.executor);
+  return lane.executor === 'handler'
+    ? worker.types.includes(lane.type)
+    : (worker.executors as string[]).includes(lane.executor);
 }
 
 /** One entry a slot, sessions in turn, so that little work is spread over many workers. */
@@ -177,7 +190,20 @@ function release(slots: readonly Session[]): void {
 
 /** The payload and the executor are JSON already and are carried through as they came. */
 function grantJson(run: ClaimedRun, leaseId: string): string {
-  const { run_id, job_id, name, type, queue, priority, user_id, attempt, max_retries, timeout_ms, scheduled_for, due_at } = run;
+  const {
+    run_id,
+    job_id,
+    name,
+    type,
+    queue,
+    priority,
+    user_id,
+    attempt,
+    max_retries,
+    timeout_ms,
+    scheduled_for,
+    due_at,
+  } = run;
   const head = JSON.stringify({
     run_id,
     lease_id: leaseId,

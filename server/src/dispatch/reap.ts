@@ -1,7 +1,8 @@
 // Takes back what dead workers held. Any number of servers do this at once: sessions are ended by a guarded update, runs
 // are taken with their row locks, and whoever comes second finds nothing.
-import type { Metrics } from '../base/metrics.ts';
+
 import type { Logger } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
 import type { Database } from '../store/database.ts';
 import { endedSessions, expireSessions, reapRuns } from '../store/workers.ts';
 
@@ -15,7 +16,13 @@ export interface Reaped {
   segments: Set<number>;
 }
 
-export async function reapOnce(options: { db: Database; segments: number; queryTimeoutMs: number; metrics: Metrics; log: Logger }): Promise<Reaped> {
+export async function reapOnce(options: {
+  db: Database;
+  segments: number;
+  queryTimeoutMs: number;
+  metrics: Metrics;
+  log: Logger;
+}): Promise<Reaped> {
   const { db, log, metrics } = options;
   const expired = await expireSessions(db);
   for (const session of expired) log.warn(session, 'worker lost: it did not renew its lease');

@@ -44,7 +44,10 @@ export class Renewer {
         const alive = await extendSessions(this.#db, batch, this.#leaseMs);
         const cancels = alive.size === 0 ? [] : await cancelledLeases(this.#db, [...alive]);
         for (const { session_id, resolve } of batch) {
-          resolve({ alive: alive.has(session_id), cancels: cancels.filter((lease) => lease.session_id === session_id) });
+          resolve({
+            alive: alive.has(session_id),
+            cancels: cancels.filter((lease) => lease.session_id === session_id),
+          });
         }
       } catch (error) {
         for (const waiting of batch) waiting.reject(error);

@@ -111,7 +111,8 @@ export function reconcile(session: Session, request: SyncRequest): Lease[] {
   }
   for (const run_id of running) {
     // Granted by another server: it takes a slot all the same.
-    if (!session.held.has(run_id) && !reported.has(run_id)) session.held.set(run_id, { lease_id: '', call: request.concluded });
+    if (!session.held.has(run_id) && !reported.has(run_id))
+      session.held.set(run_id, { lease_id: '', call: request.concluded });
   }
   return lost;
 }

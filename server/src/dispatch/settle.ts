@@ -34,11 +34,15 @@ export async function settleOutcomes(
       const missed = group.filter((outcome) => !applied.has(leaseText(outcome)));
       const known = missed.length === 0 ? [] : await findSettled(db, segment, missed);
       const knownTexts = new Set(known.map(leaseText));
-      settled.refused.push(...missed.filter((outcome) => !knownTexts.has(leaseText(outcome)) && outcome.status !== 'RELEASED'));
+      settled.refused.push(
+        ...missed.filter((outcome) => !knownTexts.has(leaseText(outcome)) && outcome.status !== 'RELEASED'),
+      );
       for (const settlement of settlements) {
         if (!applied.has(leaseText(settlement))) continue;
         note(settled, segment, settlement);
-        metrics.runsEnded.inc({ outcome: settlement.move === 'end' ? settlement.status.toLowerCase() : settlement.move });
+        metrics.runsEnded.inc({
+          outcome: settlement.move === 'end' ? settlement.status.toLowerCase() : settlement.move,
+        });
       }
     }),
   );
@@ -48,19 +52,32 @@ export async function settleOutcomes(
 
 function note(settled: Settled, segment: number, settlement: Settlement): void {
   if (settlement.move === 'release') settled.ready.add(segment);
-  if (settlement.move === 'retry') settled.nextMs = Math.min(settled.nextMs ?? Number.POSITIVE_INFINITY, settlement.retry_delay_ms ?? 0);
+  if (settlement.move === 'retry')
+    settled.nextMs = Math.min(settled.nextMs ?? Number.POSITIVE_INFINITY, settlement.retry_delay_ms ?? 0);
 }
 
 async function decide(db: Queryable, segment: number, outcomes: readonly Outcome[]): Promise<Settlement[]> {
   const failing = outcomes.filter((outcome) => outcome.status === 'FAILED');
-  const facts = new Map((failing.length === 0 ? [] : await readFailing(db, segment, failing)).map((run) => [leaseText(run), run]));
+  const facts = new Map(
+    (failing.length === 0 ? [] : await readFailing(db, segment, failing)).map((run) => [leaseText(run), run]),
+  );
   return outcomes.map((outcome) => {
     const { run_id, lease_id } = outcome;
     if (outcome.status === 'RELEASED') return { ...plain, run_id, lease_id, move: 'release', status: 'CANCELLED' };
     if (outcome.status === 'CANCELLED') {
-      return { ...plain, run_id, lease_id, move: 'end', status: 'CANCELLED', reason: 'cancelled', attempt_outcome: 'cancelled', error: cleanText(outcome.error_message) };
+      return {
+        ...plain,
+        run_id,
+        lease_id,
+        move: 'end',
+        status: 'CANCELLED',
+        reason: 'cancelled',
+        attempt_outcome: 'cancelled',
+        error: cleanText(outcome.error_message),
+      };
     }
-    if (outcome.status === 'SUCCESS') return { ...plain, run_id, lease_id, move: 'end', status: 'SUCCESS', ...keepResult(outcome.result) };
+    if (outcome.status === 'SUCCESS')
+      return { ...plain, run_id, lease_id, move: 'end', status: 'SUCCESS', ...keepResult(outcome.result) };
     return settleFailure(outcome, facts.get(leaseText(outcome)));
   });
 }

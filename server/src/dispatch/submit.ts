@@ -61,14 +61,20 @@ export class Submitter {
   }
 
   async submit(jobs: readonly PreparedJob[], key: SubmitKey | null): Promise<Submitted> {
-    if (this.#waiting + jobs.length > this.#options.maxWaiting) throw new PunctualError('overloaded', { retryAfterSeconds: 1 });
+    if (this.#waiting + jobs.length > this.#options.maxWaiting)
+      throw new PunctualError('overloaded', { retryAfterSeconds: 1 });
     this.#waiting += jobs.length;
     try {
       const keys = jobs.map(laneKeyOf);
       const known = keys.map((lane) => this.#options.lanes.known(lane));
       const lanes = known.every((lane) => lane !== undefined) ? known : await this.#options.lanes.ensure(keys);
       return await new Promise<Submitted>((resolve, reject) => {
-        this.#pending.push({ jobs: jobs.map((job, i) => ({ job, lane_id: lanes[i]?.lane_id ?? 0 })), key, resolve, reject });
+        this.#pending.push({
+          jobs: jobs.map((job, i) => ({ job, lane_id: lanes[i]?.lane_id ?? 0 })),
+          key,
+          resolve,
+          reject,
+        });
         this.#flushSoon();
       });
     } finally {
@@ -123,7 +129,7 @@ export class Submitter {
       if (pending.key !== null) submissions.push({ segment, ...pending.key, job_ids: jobIds });
       for (const [i, { job, lane_id }] of pending.jobs.entries()) {
         const job_id = jobIds[i] ?? '';
-        rows.push({ ...job, segment, job_id, run_id: firstRunId(job_id), lane_id, submission });
+        rows.push({ job, segment, job_id, run_id: firstRunId(job_id), lane_id, submission });
       }
       return { segment, jobIds };
     });
@@ -134,7 +140,8 @@ export class Submitter {
     const won = new Set(created.won);
     for (const [i, pending] of batch.entries()) {
       const { segment = 0, jobIds = [] } = ids[i] ?? {};
-      if (pending.key === null || won.has(jobIds[0] ?? '')) pending.resolve({ jobs: jobIds.map(toCreated), replayed: false });
+      if (pending.key === null || won.has(jobIds[0] ?? ''))
+        pending.resolve({ jobs: jobIds.map(toCreated), replayed: false });
       else void this.#replay(pending.key, segment).then(pending.resolve, pending.reject);
     }
   }

@@ -54,7 +54,8 @@ export class Sync {
 
   /** Handles one call; the answer is JSON text. */
   async call(workerId: string, request: SyncRequest, closed: AbortSignal): Promise<string> {
-    if (this.#stopping) throw new PunctualError('unavailable', { detail: 'This server is stopping.', retryAfterSeconds: 1 });
+    if (this.#stopping)
+      throw new PunctualError('unavailable', { detail: 'This server is stopping.', retryAfterSeconds: 1 });
     const session = this.#options.sessions.open(request, workerId);
     const arrivedAt = monotonicMs();
     const newest = request.n > session.call;
@@ -104,7 +105,9 @@ export class Sync {
     const renewed = this.#renew(session, request, arrivedAt);
     const lost = request.n === session.call && request.bye !== true ? reconcile(session, request) : [];
     const logged = this.#storeLogs(request.logs ?? []);
-    const settled = logged.then((refused) => this.#settle(request.outcomes ?? []).then((more) => [...refused, ...more]));
+    const settled = logged.then((refused) =>
+      this.#settle(request.outcomes ?? []).then((more) => [...refused, ...more]),
+    );
     const [refused] = await Promise.all([settled, renewed, this.#giveBack(lost)]);
     if (session.compare) await this.#compareWithBook(session, request);
     return refused;
@@ -113,7 +116,8 @@ export class Sync {
   async #storeLogs(chunks: readonly LogChunk[]): Promise<Lease[]> {
     const refused: Lease[] = [];
     for (const [segment, group] of groupBySegment(chunks)) {
-      const stored = segment >= this.#options.segments ? new Set<string>() : await appendLogs(this.#options.db, segment, group);
+      const stored =
+        segment >= this.#options.segments ? new Set<string>() : await appendLogs(this.#options.db, segment, group);
       refused.push(...group.filter((chunk) => !stored.has(chunk.lease_id + chunk.run_id)));
     }
     this.#options.metrics.leaseLost.inc(refused.length);
@@ -160,7 +164,11 @@ export class Sync {
   async #compareWithBook(session: Session, request: SyncRequest): Promise<void> {
     if (request.concluded !== request.n - 1 || session.reserved > 0) return;
     const { db, segments } = this.#options;
-    const leases = await leasesOf(db, session.session_id, Array.from({ length: segments }, (_, i) => i));
+    const leases = await leasesOf(
+      db,
+      session.session_id,
+      Array.from({ length: segments }, (_, i) => i),
+    );
     await this.#giveBack(leases.filter((lease) => !session.held.has(lease.run_id)));
     session.compare = false;
   }
@@ -171,7 +179,11 @@ export class Sync {
     const refused = await call.applied;
     await endSession(db, session.session_id);
     const running = new Set(call.request.running);
-    const leases = await leasesOf(db, session.session_id, Array.from({ length: segments }, (_, i) => i));
+    const leases = await leasesOf(
+      db,
+      session.session_id,
+      Array.from({ length: segments }, (_, i) => i),
+    );
     await this.#giveBack(leases.filter((lease) => !running.has(lease.run_id)));
     this.#forget(session);
     session.outbox = [];
@@ -188,7 +200,8 @@ export class Sync {
       if (!request.wait || session.outbox.length > 0 || closed.aborted) parked.answer();
       else this.#options.claimer.run();
       const refused = await call.applied;
-      if (refused.length > 0 || session.cancels.length > 0 || session.outbox.length > 0 || session.worker === null) parked.answer();
+      if (refused.length > 0 || session.cancels.length > 0 || session.outbox.length > 0 || session.worker === null)
+        parked.answer();
       // A description or a comparison may just have opened the session for work.
       else this.#options.claimer.run();
       await parked.answered;
@@ -242,6 +255,6 @@ function park(session: Session, n: number, heartbeatMs: number): Parked & { answ
 
 function addCancels(session: Session, leases: readonly Lease[]): void {
   const known = new Set(session.cancels.map((cancel) => cancel.run_id));
-  for (const { run_id, lease_id } of leases) if (!known.has(run_id)) session.cancels.push({ run_id, lease_id, reason: 'cancelled' });
+  for (const { run_id, lease_id } of leases)
+    if (!known.has(run_id)) session.cancels.push({ run_id, lease_id, reason: 'cancelled' });
 }
-

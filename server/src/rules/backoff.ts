@@ -13,7 +13,9 @@ export interface FailedAttempt {
   left_ms: number | null;
 }
 
-export type NextStep = { again: true; delay_ms: number } | { again: false; reason: 'out_of_attempts' | 'run_timed_out' };
+export type NextStep =
+  | { again: true; delay_ms: number }
+  | { again: false; reason: 'out_of_attempts' | 'run_timed_out' };
 
 /** `random` is in [0, 1). */
 export function afterFailure(failed: FailedAttempt, random: number): NextStep {

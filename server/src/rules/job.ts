@@ -1,5 +1,14 @@
 // What a job means: fills in the defaults and refuses what contradicts itself. Pure; the API calls it after the schema.
-import { type Backoff, type CreateJob, defaults, type Executor, type FieldError, limits, type ScheduleType, type UpdateJob } from '@punctual/contract';
+import {
+  type Backoff,
+  type CreateJob,
+  defaults,
+  type Executor,
+  type FieldError,
+  limits,
+  type ScheduleType,
+  type UpdateJob,
+} from '@punctual/contract';
 
 /** A job as it will be written, but for its ids. JSON is kept as text and carried through untouched. */
 export interface PreparedJob {
@@ -31,13 +40,17 @@ export function prepareJob(input: CreateJob, nowMs: number): PreparedJob | Refus
   if (type === undefined) {
     errors.push({ path: 'type', message: 'is missing: name the handler that runs the job, or give an executor' });
   }
-  const schedule_type = input.schedule_type ?? (input.schedule_time !== undefined || input.delay_ms !== undefined ? 'FUTURE' : 'IMMEDIATE');
+  const schedule_type =
+    input.schedule_type ?? (input.schedule_time !== undefined || input.delay_ms !== undefined ? 'FUTURE' : 'IMMEDIATE');
   errors.push(...checkSchedule(input, schedule_type, nowMs));
   const payload = toJsonText(input.payload, 'payload', errors);
   const executor = toJsonText(input.executor, 'executor', errors);
   if (errors.length > 0) return { refused: errors };
   if (schedule_type === 'CRON' || schedule_type === 'INTERVAL') {
-    return { refused: [{ path: 'schedule_type', message: `${schedule_type} is not supported yet; use IMMEDIATE or FUTURE` }], notYet: true };
+    return {
+      refused: [{ path: 'schedule_type', message: `${schedule_type} is not supported yet; use IMMEDIATE or FUTURE` }],
+      notYet: true,
+    };
   }
   return {
     user_id: input.user_id ?? null,
@@ -60,7 +73,10 @@ export function prepareJob(input: CreateJob, nowMs: number): PreparedJob | Refus
 }
 
 export interface PreparedUpdate {
-  changes: Omit<UpdateJob, 'payload' | 'backoff' | 'schedule_time' | 'delay_ms'> & { payload?: string | null; backoff?: string };
+  changes: Omit<UpdateJob, 'payload' | 'backoff' | 'schedule_time' | 'delay_ms'> & {
+    payload?: string | null;
+    backoff?: string;
+  };
   schedule: { schedule_time: string | null; delay_ms: number | null } | null;
 }
 
@@ -90,10 +106,12 @@ const scheduleFields = {
   INTERVAL: ['interval_ms', 'timezone'],
 } as const satisfies Record<ScheduleType, readonly (keyof CreateJob)[]>;
 
+const allScheduleFields = [...new Set(Object.values(scheduleFields).flat())];
+
 function checkSchedule(input: CreateJob, type: ScheduleType, nowMs: number): FieldError[] {
   const errors: FieldError[] = [];
   const own: readonly string[] = scheduleFields[type];
-  for (const field of Object.values(scheduleFields).flat()) {
+  for (const field of allScheduleFields) {
     if (input[field] !== undefined && !own.includes(field)) {
       errors.push({ path: field, message: `does not go with schedule_type ${type}` });
     }
@@ -101,13 +119,16 @@ function checkSchedule(input: CreateJob, type: ScheduleType, nowMs: number): Fie
   if (type === 'FUTURE' && (input.schedule_time === undefined) === (input.delay_ms === undefined)) {
     errors.push({ path: 'schedule_time', message: 'FUTURE needs either schedule_time or delay_ms, not both' });
   }
-  if (type === 'CRON' && input.cron_expression === undefined) errors.push({ path: 'cron_expression', message: 'is missing' });
-  if (type === 'INTERVAL' && input.interval_ms === undefined) errors.push({ path: 'interval_ms', message: 'is missing' });
+  if (type === 'CRON' && input.cron_expression === undefined)
+    errors.push({ path: 'cron_expression', message: 'is missing' });
+  if (type === 'INTERVAL' && input.interval_ms === undefined)
+    errors.push({ path: 'interval_ms', message: 'is missing' });
   if (input.schedule_time !== undefined) {
     const ms = Date.parse(input.schedule_time);
     if (Number.isNaN(ms)) errors.push({ path: 'schedule_time', message: 'is not a date that exists' });
     else if (ms < oldestMs) errors.push({ path: 'schedule_time', message: 'lies before 1970' });
-    else if (ms > nowMs + limits.max_delay_ms) errors.push({ path: 'schedule_time', message: 'lies more than ten years ahead' });
+    else if (ms > nowMs + limits.max_delay_ms)
+      errors.push({ path: 'schedule_time', message: 'lies more than ten years ahead' });
   }
   return errors;
 }
@@ -121,7 +142,10 @@ function toJsonText(value: unknown, path: string, errors: FieldError[]): string 
   const text = JSON.stringify(value);
   // A code unit is one to three bytes: only texts that may be over the limit are measured.
   if (text.length * 3 > limits.max_payload_bytes && Buffer.byteLength(text) > limits.max_payload_bytes) {
-    errors.push({ path, message: `is larger than ${limits.max_payload_bytes} bytes; keep large data elsewhere and send a reference` });
+    errors.push({
+      path,
+      message: `is larger than ${limits.max_payload_bytes} bytes; keep large data elsewhere and send a reference`,
+    });
     return null;
   }
   return text;

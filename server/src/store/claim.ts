@@ -51,13 +51,14 @@ export interface ClaimOrder {
 const tooLate = 'The time the whole run may take was over before it could start.';
 
 export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<ClaimedRun[]> {
+  const workers = [...order.workers];
   return db.query<ClaimedRun>(sql`
     with taken as (
       delete from punctual.ready
       where segment = ${order.segment}::smallint
         and ctid = any (array(
           select next.ctid
-          from unnest(${int4s(order.lanes.map((lane) => lane.lane_id))}::integer[], ${int8s(order.lanes.map((lane) => lane.after))}::bigint[]) l (lane_id, after)
+          from unnest(${int4s(order.lanes, (lane) => lane.lane_id)}::integer[], ${int8s(order.lanes, (lane) => lane.after)}::bigint[]) l (lane_id, after)
           cross join lateral (
             select r.ctid
             from punctual.ready r
@@ -72,7 +73,7 @@ export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<Claim
     ),
     numbered as (
       select t.*, j.user_id, j.name, j.type, j.queue, j.priority, j.payload, j.executor, j.max_retries, j.timeout_ms,
-             (${uuids(order.slots)}::uuid[])[row_number() over ()] as session_id,
+             (${uuids(order.slots, (session) => session)}::uuid[])[row_number() over ()] as session_id,
              extract(epoch from t.scheduled_for - now()) * 1000 + j.run_timeout_ms as left_ms,
              case when j.cancelled_at is not null then 'cancelled'
                   when j.paused_at is not null then 'paused'
@@ -86,7 +87,7 @@ export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<Claim
       select n.segment, n.run_id, n.job_id, n.lane_id, n.attempts + 1, n.cause, ${order.lease_id}::uuid, n.session_id, w.worker_id,
              n.scheduled_for, n.due_at
       from numbered n
-      join unnest(${uuids([...order.workers.keys()])}::uuid[], ${texts([...order.workers.values()])}::text[]) w (session_id, worker_id) using (session_id)
+      join unnest(${uuids(workers, ([session]) => session)}::uuid[], ${texts(workers, ([, worker]) => worker)}::text[]) w (session_id, worker_id) using (session_id)
       where n.verdict = 'granted'
     ),
     held as (

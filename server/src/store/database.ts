@@ -43,7 +43,11 @@ export function connectionOptions(url: string, queryTimeoutMs: number): pg.Clien
 }
 
 export function openDatabase(options: DatabaseOptions): Database {
-  const pool = new pg.Pool({ ...connectionOptions(options.url, options.queryTimeoutMs), max: options.poolSize, idleTimeoutMillis: 60_000 });
+  const pool = new pg.Pool({
+    ...connectionOptions(options.url, options.queryTimeoutMs),
+    max: options.poolSize,
+    idleTimeoutMillis: 60_000,
+  });
   // An idle connection that breaks is removed by the pool; without a listener it would end the process.
   pool.on('error', (error) => options.onUnavailable?.(error));
   // One in use that breaks fails its query, and says so here too.
@@ -73,12 +77,15 @@ export function openDatabase(options: DatabaseOptions): Database {
   }
 
   return {
-    query: (statement, deadlineMs = options.queryTimeoutMs) => withClient((client) => run(client, statement, deadlineMs)),
+    query: (statement, deadlineMs = options.queryTimeoutMs) =>
+      withClient((client) => run(client, statement, deadlineMs)),
     transaction: (work) =>
       withClient(async (client) => {
         await plain(client, 'begin', options.queryTimeoutMs);
         try {
-          const result = await work({ query: (statement, deadlineMs = options.queryTimeoutMs) => run(client, statement, deadlineMs) });
+          const result = await work({
+            query: (statement, deadlineMs = options.queryTimeoutMs) => run(client, statement, deadlineMs),
+          });
           await plain(client, 'commit', options.queryTimeoutMs);
           return result;
         } catch (error) {
@@ -92,7 +99,12 @@ export function openDatabase(options: DatabaseOptions): Database {
 
 async function run<Row extends object>(client: pg.ClientBase, statement: Sql, deadlineMs: number): Promise<Row[]> {
   // `query_timeout` is honoured per query by pg, though its types do not say so.
-  const config = { name: statement.name, text: statement.text, values: statement.values as unknown[], query_timeout: deadlineMs };
+  const config = {
+    name: statement.name,
+    text: statement.text,
+    values: statement.values as unknown[],
+    query_timeout: deadlineMs,
+  };
   const result = await client.query<Row & pg.QueryResultRow>(config as pg.QueryConfig);
   return result.rows;
 }

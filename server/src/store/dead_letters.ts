@@ -38,7 +38,8 @@ export async function listDeadLetters(
   page: { below: string | null; limit: number; segments: readonly number[] },
 ): Promise<Page<DeadLetter>> {
   const filters = filtersOf(filter);
-  const perSegment = filters.length === 0 ? page.limit + 1 : Math.max(page.limit + 1, Math.ceil(limits.max_scan / page.segments.length));
+  const perSegment =
+    filters.length === 0 ? page.limit + 1 : Math.max(page.limit + 1, Math.ceil(limits.max_scan / page.segments.length));
   const rows = await db.query<DeadLetterRow & { horizon: string | null }>(sql`
     with looked_at as materialized (
       select d.*
@@ -158,9 +159,35 @@ function filtersOf({ type, queue, user_id, reason, q }: Filter | RedriveMany): F
 }
 
 function toLetter(row: DeadLetterRow): DeadLetter {
-  const { run_id, job_id, name, type, queue, priority, user_id, reason, error_message, attempts, executor_id, redriven_run_id } = row;
+  const {
+    run_id,
+    job_id,
+    name,
+    type,
+    queue,
+    priority,
+    user_id,
+    reason,
+    error_message,
+    attempts,
+    executor_id,
+    redriven_run_id,
+  } = row;
   return {
-    ...{ run_id, job_id, name, type, queue, priority, user_id, reason, error_message, attempts, executor_id, redriven_run_id },
+    ...{
+      run_id,
+      job_id,
+      name,
+      type,
+      queue,
+      priority,
+      user_id,
+      reason,
+      error_message,
+      attempts,
+      executor_id,
+      redriven_run_id,
+    },
     payload: row.payload === null ? null : JSON.parse(row.payload),
     failed_at: row.failed_at.toISOString(),
     redriven_at: row.redriven_at?.toISOString() ?? null,

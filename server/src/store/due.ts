@@ -4,7 +4,10 @@ import type { Queryable } from './database.ts';
 import { sql } from './sql.ts';
 
 /** For each segment with something waiting: milliseconds until its earliest wake, negative when overdue. */
-export async function nextWakes(db: Queryable, segments: readonly number[]): Promise<{ segment: number; in_ms: number }[]> {
+export async function nextWakes(
+  db: Queryable,
+  segments: readonly number[],
+): Promise<{ segment: number; in_ms: number }[]> {
   const rows = await db.query<{ segment: number; in_ms: string }>(sql`
     select s.segment, extract(epoch from next.wake_at - now()) * 1000 as in_ms
     from unnest(${segments}::smallint[]) s (segment)

@@ -15,9 +15,13 @@ export async function listJobs(
   page: { below: string | null; limit: number; segments: readonly number[] },
 ): Promise<Page<Job>> {
   const filters = filtersOf(filter);
-  const below = lower(page.below, filter.created_before === undefined ? null : lowestIdAt(Date.parse(filter.created_before)));
+  const below = lower(
+    page.below,
+    filter.created_before === undefined ? null : lowestIdAt(Date.parse(filter.created_before)),
+  );
   const from = lowestIdAt(filter.created_after === undefined ? 0 : Date.parse(filter.created_after));
-  const perSegment = filters.length === 0 ? page.limit + 1 : Math.max(page.limit + 1, Math.ceil(limits.max_scan / page.segments.length));
+  const perSegment =
+    filters.length === 0 ? page.limit + 1 : Math.max(page.limit + 1, Math.ceil(limits.max_scan / page.segments.length));
   const live = filter.status === 'pending' || filter.status === 'SCHEDULED' || filter.status === 'PAUSED';
   const candidates = live ? liveJobs({ below, from, perSegment }) : allJobs({ below, from, perSegment });
   const rows = await db.query<JobRow & { horizon: string | null }>(sql`
@@ -91,12 +95,16 @@ function liveJobs({ below, from, perSegment }: Span): Fragment {
 function filtersOf(filter: JobFilter): Fragment[] {
   const { status, user_id, type, queue, name, tag, q } = filter;
   return [
-    ...(status === undefined ? [] : [status === 'pending' ? part`j.status in ('SCHEDULED', 'PAUSED')` : part`j.status = ${status}`]),
+    ...(status === undefined
+      ? []
+      : [status === 'pending' ? part`j.status in ('SCHEDULED', 'PAUSED')` : part`j.status = ${status}`]),
     ...(user_id === undefined ? [] : [part`j.user_id = ${user_id}`]),
     ...(type === undefined ? [] : [part`j.type = ${type}`]),
     ...(queue === undefined ? [] : [part`j.queue = ${queue}`]),
     ...(name === undefined ? [] : [part`j.name = ${name}`]),
     ...(tag === undefined ? [] : [part`${tag} = any (j.tags)`]),
-    ...(q === undefined ? [] : [part`(strpos(lower(j.name), lower(${q})) > 0 or strpos(lower(j.payload), lower(${q})) > 0)`]),
+    ...(q === undefined
+      ? []
+      : [part`(strpos(lower(j.name), lower(${q})) > 0 or strpos(lower(j.payload), lower(${q})) > 0)`]),
   ];
 }

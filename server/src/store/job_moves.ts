@@ -9,7 +9,16 @@ import { newId, segmentOf } from '../base/ids.ts';
 import type { PreparedUpdate } from '../rules/job.ts';
 import type { Database, Queryable } from './database.ts';
 import type { Lanes } from './lanes.ts';
-import { type CancelOrder, endTakenRun, liveRunIds, makeRun, orderCancel, putBack, takePausedRun, takeRun } from './run_moves.ts';
+import {
+  type CancelOrder,
+  endTakenRun,
+  liveRunIds,
+  makeRun,
+  orderCancel,
+  putBack,
+  takePausedRun,
+  takeRun,
+} from './run_moves.ts';
 import { part, sql } from './sql.ts';
 
 interface LockedJob {
@@ -32,7 +41,9 @@ export async function updateJob(
   await db.transaction(async (tx) => {
     const job = await lockJob(tx, jobId);
     if (ifVersion !== null && ifVersion !== job.version) {
-      throw new PunctualError('version_conflict', { detail: `The job is at version ${job.version}, not ${ifVersion}.` });
+      throw new PunctualError('version_conflict', {
+        detail: `The job is at version ${job.version}, not ${ifVersion}.`,
+      });
     }
     const live = await requireLive(tx, job);
     const { changes } = update;
@@ -54,15 +65,26 @@ export async function updateJob(
           updated_at = now()
       where j.segment = ${job.segment}::smallint and j.job_id = ${jobId}`);
     const [lane] = await lanes.ensure([
-      { queue: changes.queue ?? job.queue, type: job.type, executor: job.executor_kind, priority: changes.priority ?? job.priority },
+      {
+        queue: changes.queue ?? job.queue,
+        type: job.type,
+        executor: job.executor_kind,
+        priority: changes.priority ?? job.priority,
+      },
     ]);
-    const laneChanged = (changes.queue ?? job.queue) !== job.queue || (changes.priority ?? job.priority) !== job.priority;
+    const laneChanged =
+      (changes.queue ?? job.queue) !== job.queue || (changes.priority ?? job.priority) !== job.priority;
     if (!laneChanged && update.schedule === null) return;
     for (const runId of live) {
       const run = await takeRun(tx, runId);
-      if (run === 'running' && update.schedule !== null) throw new PunctualError('job_running', { detail: 'Its run has started; its time can no longer be changed.' });
+      if (run === 'running' && update.schedule !== null)
+        throw new PunctualError('job_running', { detail: 'Its run has started; its time can no longer be changed.' });
       if (typeof run === 'string') continue;
-      await putBack(tx, { ...run, lane_id: lane?.lane_id ?? run.lane_id }, { paused: job.paused, ...(update.schedule ?? {}) });
+      await putBack(
+        tx,
+        { ...run, lane_id: lane?.lane_id ?? run.lane_id },
+        { paused: job.paused, ...(update.schedule ?? {}) },
+      );
     }
   });
 }
@@ -128,9 +150,17 @@ export async function runJobNow(db: Database, lanes: Lanes, jobId: string): Prom
       await putBack(tx, run, { paused: false, delay_ms: 0 });
       return { run_id: runId };
     }
-    const [lane] = await lanes.ensure([{ queue: job.queue, type: job.type, executor: job.executor_kind, priority: job.priority }]);
+    const [lane] = await lanes.ensure([
+      { queue: job.queue, type: job.type, executor: job.executor_kind, priority: job.priority },
+    ]);
     const runId = newId('run', job.segment);
-    await makeRun(tx, { segment: job.segment, run_id: runId, job_id: jobId, lane_id: lane?.lane_id ?? 0, cause: 'run_now' });
+    await makeRun(tx, {
+      segment: job.segment,
+      run_id: runId,
+      job_id: jobId,
+      lane_id: lane?.lane_id ?? 0,
+      cause: 'run_now',
+    });
     return { run_id: runId };
   });
 }
@@ -144,13 +174,15 @@ async function lockJob(tx: Queryable, jobId: string, options: { cancelledIsFine?
     for update`);
   const job = rows[0];
   if (job === undefined) throw new PunctualError('job_not_found', { detail: `No job has the id ${jobId}.` });
-  if (job.cancelled && options.cancelledIsFine !== true) throw new PunctualError('job_ended', { detail: 'The job is cancelled.' });
+  if (job.cancelled && options.cancelledIsFine !== true)
+    throw new PunctualError('job_ended', { detail: 'The job is cancelled.' });
   return job;
 }
 
 async function requireLive(tx: Queryable, job: LockedJob): Promise<string[]> {
   const live = await liveRunIds(tx, job.job_id);
-  if (live.length === 0) throw new PunctualError('job_ended', { detail: 'The job is completed: it has no run left to do.' });
+  if (live.length === 0)
+    throw new PunctualError('job_ended', { detail: 'The job is completed: it has no run left to do.' });
   return live;
 }
 

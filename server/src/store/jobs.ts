@@ -9,7 +9,8 @@ import type { Queryable } from './database.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
 /** A job and its first run, with their ids and lane. */
-export interface NewJob extends PreparedJob {
+export interface NewJob {
+  job: PreparedJob;
   segment: number;
   job_id: string;
   run_id: string;
@@ -34,24 +35,28 @@ export interface CreatedJobs {
 }
 
 /** One statement and one commit for any number of submits. */
-export async function createJobs(db: Queryable, jobs: readonly NewJob[], submissions: readonly NewSubmission[]): Promise<CreatedJobs> {
+export async function createJobs(
+  db: Queryable,
+  jobs: readonly NewJob[],
+  submissions: readonly NewSubmission[],
+): Promise<CreatedJobs> {
   const keyed = submissions.length > 0;
   const rows = await db.query<{ next_ms: string | null; won: string[] | null }>(sql`
     with ${keyed ? wonSubmissions(submissions) : part``}
     input as materialized (
       select i.*, coalesce(i.schedule_time, now() + i.delay_ms * interval '1 millisecond', now()) as due_at
       from unnest(
-        ${int2s(jobs.map((job) => job.segment))}::smallint[], ${uuids(jobs.map((job) => job.job_id))}::uuid[],
-        ${uuids(jobs.map((job) => job.run_id))}::uuid[], ${int4s(jobs.map((job) => job.lane_id))}::integer[],
-        ${texts(jobs.map((job) => job.user_id))}::text[], ${texts(jobs.map((job) => job.name))}::text[],
-        ${texts(jobs.map((job) => job.type))}::text[], ${texts(jobs.map((job) => job.queue))}::text[],
-        ${int2s(jobs.map((job) => job.priority))}::smallint[], ${texts(jobs.map((job) => job.schedule_type))}::text[],
-        ${timestamps(jobs.map((job) => (job.schedule_time === null ? null : Date.parse(job.schedule_time))))}::timestamptz[],
-        ${int8s(jobs.map((job) => job.delay_ms))}::bigint[], ${texts(jobs.map((job) => job.payload))}::text[],
-        ${texts(jobs.map((job) => job.executor))}::text[], ${texts(jobs.map((job) => arrayText(job.tags)))}::text[],
-        ${int2s(jobs.map((job) => job.max_retries))}::smallint[], ${int4s(jobs.map((job) => job.timeout_ms))}::integer[],
-        ${int8s(jobs.map((job) => job.run_timeout_ms))}::bigint[], ${texts(jobs.map((job) => job.backoff))}::text[],
-        ${uuids(jobs.map((job) => job.submission))}::uuid[])
+        ${int2s(jobs, (row) => row.segment)}::smallint[], ${uuids(jobs, (row) => row.job_id)}::uuid[],
+        ${uuids(jobs, (row) => row.run_id)}::uuid[], ${int4s(jobs, (row) => row.lane_id)}::integer[],
+        ${texts(jobs, ({ job }) => job.user_id)}::text[], ${texts(jobs, ({ job }) => job.name)}::text[],
+        ${texts(jobs, ({ job }) => job.type)}::text[], ${texts(jobs, ({ job }) => job.queue)}::text[],
+        ${int2s(jobs, ({ job }) => job.priority)}::smallint[], ${texts(jobs, ({ job }) => job.schedule_type)}::text[],
+        ${timestamps(jobs, ({ job }) => (job.schedule_time === null ? null : Date.parse(job.schedule_time)))}::timestamptz[],
+        ${int8s(jobs, ({ job }) => job.delay_ms)}::bigint[], ${texts(jobs, ({ job }) => job.payload)}::text[],
+        ${texts(jobs, ({ job }) => job.executor)}::text[], ${texts(jobs, ({ job }) => arrayText(job.tags))}::text[],
+        ${int2s(jobs, ({ job }) => job.max_retries)}::smallint[], ${int4s(jobs, ({ job }) => job.timeout_ms)}::integer[],
+        ${int8s(jobs, ({ job }) => job.run_timeout_ms)}::bigint[], ${texts(jobs, ({ job }) => job.backoff)}::text[],
+        ${uuids(jobs, (row) => row.submission)}::uuid[])
         as i (segment, job_id, run_id, lane_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
               delay_ms, payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff, submission)
       ${keyed ? part`where i.submission is null or i.submission in (select w.job_ids[1] from won w)` : part``}
@@ -91,9 +96,9 @@ function wonSubmissions(submissions: readonly NewSubmission[]): Fragment {
       insert into punctual.submissions (segment, user_id, key, body_hash, job_ids)
       select segment, user_id, key, body_hash, job_ids::uuid[]
       from unnest(
-        ${int2s(submissions.map((one) => one.segment))}::smallint[], ${texts(submissions.map((one) => one.user_id))}::text[],
-        ${texts(submissions.map((one) => one.key))}::text[], ${texts(submissions.map((one) => one.body_hash))}::text[],
-        ${texts(submissions.map((one) => arrayText(one.job_ids)))}::text[])
+        ${int2s(submissions, (one) => one.segment)}::smallint[], ${texts(submissions, (one) => one.user_id)}::text[],
+        ${texts(submissions, (one) => one.key)}::text[], ${texts(submissions, (one) => one.body_hash)}::text[],
+        ${texts(submissions, (one) => arrayText(one.job_ids))}::text[])
         as s (segment, user_id, key, body_hash, job_ids)
       on conflict do nothing
       returning job_ids

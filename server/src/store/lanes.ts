@@ -55,10 +55,12 @@ export class Lanes {
   /** Reads lanes that other servers made. */
   async refresh(): Promise<void> {
     // A lane may commit late with a smaller number: look back a little.
-    this.#remember(await this.#db.query<Lane>(sql`
+    this.#remember(
+      await this.#db.query<Lane>(sql`
       select lane_id, queue, type, executor, priority
       from punctual.lanes
-      where lane_id > ${this.#newest - 1000}`));
+      where lane_id > ${this.#newest - 1000}`),
+    );
   }
 
   async #create(keys: LaneKey[]): Promise<void> {
@@ -73,13 +75,15 @@ export class Lanes {
         ${missing.map((key) => key.queue)}::text[], ${missing.map((key) => key.type)}::text[],
         ${missing.map((key) => key.executor)}::text[], ${missing.map((key) => key.priority)}::smallint[])
       on conflict do nothing`);
-    this.#remember(await this.#db.query<Lane>(sql`
+    this.#remember(
+      await this.#db.query<Lane>(sql`
       select l.lane_id, l.queue, l.type, l.executor, l.priority
       from unnest(
         ${missing.map((key) => key.queue)}::text[], ${missing.map((key) => key.type)}::text[],
         ${missing.map((key) => key.executor)}::text[], ${missing.map((key) => key.priority)}::smallint[])
         as wanted (queue, type, executor, priority)
-      join punctual.lanes l using (queue, type, executor, priority)`));
+      join punctual.lanes l using (queue, type, executor, priority)`),
+    );
   }
 
   #remember(lanes: readonly Lane[]): void {

@@ -32,11 +32,20 @@ export function listMigrations(): Migration[] {
     .sort()
     .map((file) => {
       const text = readFileSync(new URL(file, folder), 'utf8');
-      return { version: Number(file.slice(0, 4)), name: file.slice(0, -4), text, checksum: createHash('sha256').update(text).digest('hex') };
+      return {
+        version: Number(file.slice(0, 4)),
+        name: file.slice(0, -4),
+        text,
+        checksum: createHash('sha256').update(text).digest('hex'),
+      };
     });
 }
 
-export async function migrateDatabase(options: { url: string; segments: number; dryRun?: boolean }): Promise<MigrationResult> {
+export async function migrateDatabase(options: {
+  url: string;
+  segments: number;
+  dryRun?: boolean;
+}): Promise<MigrationResult> {
   const client = new pg.Client(connectionOptions(options.url, migrationTimeoutMs));
   client.on('error', () => {}); // the query under way fails with it
   await client.connect();
@@ -48,13 +57,18 @@ export async function migrateDatabase(options: { url: string; segments: number; 
   }
 }
 
-async function migrateLocked(client: pg.Client, options: { segments: number; dryRun?: boolean }): Promise<MigrationResult> {
+async function migrateLocked(
+  client: pg.Client,
+  options: { segments: number; dryRun?: boolean },
+): Promise<MigrationResult> {
   const done = await appliedMigrations(client);
   const known = listMigrations();
   const newest = known.at(-1)?.version ?? 0;
   const ahead = [...done.keys()].filter((version) => version > newest);
   if (ahead.length > 0) {
-    throw new Error(`The database was migrated by a newer Punctual (migration ${Math.max(...ahead)}; this one knows ${newest}). Upgrade this server.`);
+    throw new Error(
+      `The database was migrated by a newer Punctual (migration ${Math.max(...ahead)}; this one knows ${newest}). Upgrade this server.`,
+    );
   }
   const pending = known.filter((migration) => !done.has(migration.version));
   if (options.dryRun !== true) for (const migration of pending) await apply(client, migration, options.segments);
@@ -67,9 +81,13 @@ async function migrateLocked(client: pg.Client, options: { segments: number; dry
 }
 
 async function appliedMigrations(client: pg.Client): Promise<Map<number, string>> {
-  const { rows: exists } = await client.query<{ there: boolean }>(`select to_regclass('punctual.migrations') is not null as there`);
+  const { rows: exists } = await client.query<{ there: boolean }>(
+    `select to_regclass('punctual.migrations') is not null as there`,
+  );
   if (exists[0]?.there !== true) return new Map();
-  const { rows } = await client.query<{ version: number; name: string }>('select version, name from punctual.migrations');
+  const { rows } = await client.query<{ version: number; name: string }>(
+    'select version, name from punctual.migrations',
+  );
   return new Map(rows.map((row) => [row.version, row.name]));
 }
 
@@ -84,7 +102,10 @@ async function apply(client: pg.Client, migration: Migration, segments: number):
   try {
     await client.query(migration.text);
     if (migration.version === 1) {
-      await client.query('insert into punctual.installation (installation_id, segments) values ($1, $2)', [newToken(), segments]);
+      await client.query('insert into punctual.installation (installation_id, segments) values ($1, $2)', [
+        newToken(),
+        segments,
+      ]);
       await client.query(
         'create table punctual.migrations (version integer primary key, name text not null, checksum text not null, applied_at timestamptz not null default now())',
       );

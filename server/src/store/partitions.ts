@@ -33,7 +33,13 @@ export async function makePartitions(db: Database): Promise<string[]> {
 }
 
 /** Another server made it meanwhile, or rows of that day already lie in the rest. */
-async function unusable(tx: Pick<Database, 'query'>, name: string, parent: string, from: string, to: string): Promise<boolean> {
+async function unusable(
+  tx: Pick<Database, 'query'>,
+  name: string,
+  parent: string,
+  from: string,
+  to: string,
+): Promise<boolean> {
   const column = parent === 'log_chunks' ? 'created_at' : 'ended_at';
   const rows = await tx.query<{ taken: boolean }>({
     name: '',

@@ -59,7 +59,10 @@ export async function takeRun(tx: Queryable, runId: string): Promise<TakenRun | 
       where segment = ${segment}::smallint and run_id = ${runId}`);
     if (ended.length > 0) return 'ended';
   }
-  throw new PunctualError('unavailable', { detail: 'The run changes too quickly right now; try again.', retryAfterSeconds: 1 });
+  throw new PunctualError('unavailable', {
+    detail: 'The run changes too quickly right now; try again.',
+    retryAfterSeconds: 1,
+  });
 }
 
 export async function takePausedRun(tx: Queryable, runId: string): Promise<TakenRun | null> {
@@ -99,7 +102,11 @@ export async function putBack(
 }
 
 /** Ends a run that never started. */
-export async function endTakenRun(tx: Queryable, run: TakenRun, end: { status: 'CANCELLED' | 'DROPPED'; reason: string }): Promise<void> {
+export async function endTakenRun(
+  tx: Queryable,
+  run: TakenRun,
+  end: { status: 'CANCELLED' | 'DROPPED'; reason: string },
+): Promise<void> {
   await tx.query(sql`
     insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, scheduled_for, due_at)
     values (${run.segment}::smallint, ${run.run_id}::uuid, ${run.job_id}::uuid, ${run.lane_id}::integer, ${run.attempts}::smallint,

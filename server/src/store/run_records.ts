@@ -11,7 +11,11 @@ export async function listAttempts(db: Queryable, runId: string): Promise<Attemp
     where segment = ${segmentOf(runId)}::smallint and run_id = ${runId}
     order by ended_at, attempt
     limit 1000`);
-  return rows.map(({ started_at, ended_at, ...row }) => ({ ...row, start_time: started_at.toISOString(), end_time: ended_at.toISOString() }));
+  return rows.map(({ started_at, ended_at, ...row }) => ({
+    ...row,
+    start_time: started_at.toISOString(),
+    end_time: ended_at.toISOString(),
+  }));
 }
 
 /** Stores the chunks whose lease still holds and answers their leases; the others came from a worker that lost the run. */
@@ -44,7 +48,11 @@ export interface LogRows {
   after: string | null;
 }
 
-export async function listLogs(db: Queryable, runId: string, page: { after: string | null; limit: number }): Promise<LogRows> {
+export async function listLogs(
+  db: Queryable,
+  runId: string,
+  page: { after: string | null; limit: number },
+): Promise<LogRows> {
   const rows = await db.query<{ chunk: string; attempt: number; lines: string }>(sql`
     select chunk, attempt, lines
     from punctual.log_chunks
@@ -52,7 +60,9 @@ export async function listLogs(db: Queryable, runId: string, page: { after: stri
     order by chunk
     limit ${page.limit}`);
   return {
-    lines: rows.flatMap((row) => (JSON.parse(row.lines) as LogLine[]).map((line) => ({ ...line, attempt_number: row.attempt }))),
+    lines: rows.flatMap((row) =>
+      (JSON.parse(row.lines) as LogLine[]).map((line) => ({ ...line, attempt_number: row.attempt })),
+    ),
     after: rows.length === page.limit ? (rows.at(-1)?.chunk ?? null) : null,
   };
 }

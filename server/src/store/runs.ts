@@ -62,7 +62,8 @@ const withJobAndLane = part`
   join punctual.lanes l on l.lane_id = r.lane_id`;
 
 export async function getRun(db: Queryable, runId: string): Promise<Run | null> {
-  const one = (table: Table): Fragment => part`(${tables[table]} where r.segment = ${segmentOf(runId)}::smallint and r.run_id = ${runId})`;
+  const one = (table: Table): Fragment =>
+    part`(${tables[table]} where r.segment = ${segmentOf(runId)}::smallint and r.run_id = ${runId})`;
   const rows = await db.query<RunRow>(sql`
     select ${runColumns}
     from (${join(allTables.map(one), ' union all ', part``)}) r ${withJobAndLane}`);
@@ -70,7 +71,11 @@ export async function getRun(db: Queryable, runId: string): Promise<Run | null> 
 }
 
 /** All runs of a job below an id, newest first. */
-export async function listJobRuns(db: Queryable, jobId: string, page: { below: string | null; limit: number }): Promise<Run[]> {
+export async function listJobRuns(
+  db: Queryable,
+  jobId: string,
+  page: { below: string | null; limit: number },
+): Promise<Run[]> {
   const segment = segmentOf(jobId);
   const below = page.below ?? highestId;
   const first = firstRunId(jobId);
@@ -110,7 +115,8 @@ export async function listRuns(
   ];
   const below = lower(page.below, created_before === undefined ? null : lowestIdAt(Date.parse(created_before)));
   const from = lowestIdAt(created_after === undefined ? 0 : Date.parse(created_after));
-  const perSegment = filters.length === 0 ? page.limit + 1 : Math.max(page.limit + 1, Math.ceil(limits.max_scan / page.segments.length));
+  const perSegment =
+    filters.length === 0 ? page.limit + 1 : Math.max(page.limit + 1, Math.ceil(limits.max_scan / page.segments.length));
   const pieces = tablesOf(status, worker_id).map(
     (table) => part`(${tables[table]}
       where r.segment = s.segment and r.run_id < ${below} and r.run_id >= ${from} ${table === 'ended_runs' ? unsuccessful(status) : part``}
@@ -148,14 +154,18 @@ export async function listRuns(
     from horizon h
     left join matched m on true
     order by m.run_id desc`);
-  return toPage(
-    rows.filter((row) => row.run_id !== null).map(toRun),
-    { limit: page.limit, horizon: rows[0]?.horizon ?? null, idOf: (run) => run.run_id },
-  );
+  return toPage(rows.filter((row) => row.run_id !== null).map(toRun), {
+    limit: page.limit,
+    horizon: rows[0]?.horizon ?? null,
+    idOf: (run) => run.run_id,
+  });
 }
 
 /** The first `limit` items and where to go on: after the last of them, or at the horizon. */
-export function toPage<Item>(found: Item[], page: { limit: number; horizon: string | null; idOf: (item: Item) => string }): Page<Item> {
+export function toPage<Item>(
+  found: Item[],
+  page: { limit: number; horizon: string | null; idOf: (item: Item) => string },
+): Page<Item> {
   const items = found.slice(0, page.limit);
   const last = items.at(-1);
   if (found.length > page.limit && last !== undefined) return { items, below: page.idOf(last) };

@@ -41,10 +41,10 @@ export async function settleRuns(db: Queryable, segment: number, settlements: re
     with outcome as materialized (
       select *
       from unnest(
-        ${uuids(s.map((o) => o.run_id))}::uuid[], ${uuids(s.map((o) => o.lease_id))}::uuid[], ${texts(s.map((o) => o.move))}::text[],
-        ${texts(s.map((o) => o.status))}::text[], ${texts(s.map((o) => o.reason))}::text[],
-        ${texts(s.map((o) => o.attempt_outcome))}::text[], ${texts(s.map((o) => o.error))}::text[],
-        ${texts(s.map((o) => o.result))}::text[], ${int8s(s.map((o) => o.retry_delay_ms))}::bigint[])
+        ${uuids(s, (o) => o.run_id)}::uuid[], ${uuids(s, (o) => o.lease_id)}::uuid[], ${texts(s, (o) => o.move)}::text[],
+        ${texts(s, (o) => o.status)}::text[], ${texts(s, (o) => o.reason)}::text[],
+        ${texts(s, (o) => o.attempt_outcome)}::text[], ${texts(s, (o) => o.error)}::text[],
+        ${texts(s, (o) => o.result)}::text[], ${int8s(s, (o) => o.retry_delay_ms)}::bigint[])
         as o (run_id, lease_id, move, status, reason, attempt_outcome, error, result, retry_delay_ms)
     ),
     settled as (

@@ -17,7 +17,12 @@ export interface SessionKey {
 }
 
 /** Makes the session, or describes it anew; false when it has ended. */
-export async function registerSession(db: Queryable, key: SessionKey, worker: WorkerDescription, leaseMs: number): Promise<boolean> {
+export async function registerSession(
+  db: Queryable,
+  key: SessionKey,
+  worker: WorkerDescription,
+  leaseMs: number,
+): Promise<boolean> {
   const rows = await db.query(sql`
     insert into punctual.workers as w (session_id, worker_id, host, pid, version, slots, types, executors, queues, lease_until)
     values (${key.session_id}, ${key.worker_id}, ${worker.host}, ${worker.pid}, ${worker.version}, ${worker.slots}, ${worker.types},
@@ -31,7 +36,11 @@ export async function registerSession(db: Queryable, key: SessionKey, worker: Wo
 }
 
 /** Renews leases; answers the sessions that are alive. */
-export async function extendSessions(db: Queryable, sessions: readonly { session_id: string; draining: boolean }[], leaseMs: number): Promise<Set<string>> {
+export async function extendSessions(
+  db: Queryable,
+  sessions: readonly { session_id: string; draining: boolean }[],
+  leaseMs: number,
+): Promise<Set<string>> {
   const rows = await db.query<{ session_id: string }>(sql`
     update punctual.workers w
     set seen_at = now(), lease_until = now() + ${leaseMs}::integer * interval '1 millisecond', draining = s.draining
@@ -68,7 +77,12 @@ export async function endedSessions(db: Queryable, withinMs: number): Promise<st
 }
 
 /** Takes runs back from ended sessions: to `ready` for another attempt, or to the end when none is left. */
-export async function reapRuns(db: Queryable, segment: number, sessions: readonly string[], limit: number): Promise<number> {
+export async function reapRuns(
+  db: Queryable,
+  segment: number,
+  sessions: readonly string[],
+  limit: number,
+): Promise<number> {
   const rows = await db.query<{ reaped: number }>(sql`
     with lost as (
       delete from punctual.running
@@ -127,7 +141,10 @@ export async function leasesOf(db: Queryable, sessionId: string, segments: reado
 }
 
 /** Runs of these sessions that somebody wants stopped. */
-export async function cancelledLeases(db: Queryable, sessions: readonly string[]): Promise<(Lease & { session_id: string })[]> {
+export async function cancelledLeases(
+  db: Queryable,
+  sessions: readonly string[],
+): Promise<(Lease & { session_id: string })[]> {
   return db.query(sql`
     select run_id, lease_id, session_id
     from punctual.running

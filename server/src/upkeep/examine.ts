@@ -26,7 +26,11 @@ export async function examine(config: Config, options: { databaseUrl: string }):
     return [{ check: 'database', ok: false, detail: sentence.message }];
   }
   const findings: Finding[] = [
-    { check: 'database', ok: true, detail: `PostgreSQL ${facts.version}, database ${facts.database}, user ${facts.user}` },
+    {
+      check: 'database',
+      ok: true,
+      detail: `PostgreSQL ${facts.version}, database ${facts.database}, user ${facts.user}`,
+    },
     {
       check: 'rights',
       ok: facts.can_create,
@@ -35,7 +39,11 @@ export async function examine(config: Config, options: { databaseUrl: string }):
     },
     clockFinding(facts.clock_ahead_ms),
   ];
-  const { pending, version } = await migrateDatabase({ url: options.databaseUrl, segments: config.segments, dryRun: true });
+  const { pending, version } = await migrateDatabase({
+    url: options.databaseUrl,
+    segments: config.segments,
+    dryRun: true,
+  });
   const current = pending.length === 0;
   findings.push({
     check: 'migrations',
@@ -56,7 +64,10 @@ async function examineBook(config: Config, url: string): Promise<Finding[]> {
       {
         check: 'invariants',
         ok: violations.length === 0,
-        detail: violations.length === 0 ? 'all hold' : violations.map((v) => `broken: ${v.invariant} (${v.example})`).join('; '),
+        detail:
+          violations.length === 0
+            ? 'all hold'
+            : violations.map((v) => `broken: ${v.invariant} (${v.example})`).join('; '),
         ...(violations.length === 0 ? {} : { hint: 'keep a copy of the database and report this' }),
       },
       {
@@ -74,5 +85,10 @@ async function examineBook(config: Config, url: string): Promise<Finding[]> {
 function clockFinding(aheadMs: number): Finding {
   const ok = Math.abs(aheadMs) <= maxClockDifferenceMs;
   const detail = `the database's clock differs from this machine's by ${Math.round(Math.abs(aheadMs))} ms`;
-  return { check: 'clock', ok, detail, ...(ok ? {} : { hint: 'nothing breaks, but log times will confuse; set both by NTP' }) };
+  return {
+    check: 'clock',
+    ok,
+    detail,
+    ...(ok ? {} : { hint: 'nothing breaks, but log times will confuse; set both by NTP' }),
+  };
 }

@@ -3,9 +3,16 @@ import type { Config } from '../config.ts';
 import { explainDatabaseError, StartError } from '../start_error.ts';
 import { type MigrationResult, migrateDatabase } from '../store/migrate.ts';
 
-export async function migrate(config: Config, options: { databaseUrl: string; dryRun?: boolean }): Promise<MigrationResult> {
+export async function migrate(
+  config: Config,
+  options: { databaseUrl: string; dryRun?: boolean },
+): Promise<MigrationResult> {
   try {
-    return await migrateDatabase({ url: options.databaseUrl, segments: config.segments, dryRun: options.dryRun === true });
+    return await migrateDatabase({
+      url: options.databaseUrl,
+      segments: config.segments,
+      dryRun: options.dryRun === true,
+    });
   } catch (error) {
     throw error instanceof StartError ? error : explainDatabaseError(error, options.databaseUrl);
   }
