@@ -106,8 +106,12 @@ async function takeLock() {
   throw new Failure(`Another bootstrap does not end; if there is none, remove ${LOCK}.`);
 }
 
+// Moved aside first: a folder that is being emptied in place could be taken by the next one in the middle of it.
 function leaveLock() {
-  if (holderOf(LOCK)?.split(' ')[0] === String(process.pid)) rmSync(LOCK, { recursive: true, force: true });
+  if (holderOf(LOCK)?.split(' ')[0] !== String(process.pid)) return;
+  const aside = `${LOCK}.left-${process.pid}`;
+  renameSync(LOCK, aside);
+  rmSync(aside, { recursive: true, force: true });
 }
 
 // --- running programs ----------------------------------------------------------------------------------------------
