@@ -22,6 +22,7 @@ import { createDatabase } from '../support/database.ts';
 
 const segment = 0;
 const session = randomUUID();
+const slot = { session_id: session, worker_id: 'w' };
 let db: Database;
 let lanes: Lanes;
 let laneId: number;
@@ -75,8 +76,7 @@ const claim = (tx: Queryable, slots = 10): Promise<ClaimedRun[]> =>
   claimRuns(tx, {
     segment,
     lanes: [{ lane_id: laneId, after: 0 }],
-    slots: Array.from({ length: slots }, () => session),
-    workers: new Map([[session, 'w']]),
+    slots: Array.from({ length: slots }, () => slot),
     lease_id: randomUUID(),
   });
 
@@ -86,8 +86,7 @@ async function leased(): Promise<{ job_id: string; run_id: string; lease_id: str
   await claimRuns(db, {
     segment,
     lanes: [{ lane_id: laneId, after: 0 }],
-    slots: [session],
-    workers: new Map([[session, 'w']]),
+    slots: [slot],
     lease_id,
   });
   return { job_id, run_id, lease_id };

@@ -119,10 +119,8 @@ export class Claimer {
       after: deep ? 0 : this.#lowWater.of(segment, lane_id),
     }));
     const lease_id = newToken();
-    const workers = new Map(slots.map((session) => [session.session_id, session.worker_id]));
     try {
-      const order = { segment, lanes, slots: slots.map((session) => session.session_id), workers, lease_id };
-      const runs = lanes.length === 0 ? [] : await claimRuns(this.#options.db, order);
+      const runs = lanes.length === 0 ? [] : await claimRuns(this.#options.db, { segment, lanes, slots, lease_id });
       release(slots);
       for (const run of runs) this.#lowWater.taken(segment, run.lane_id, Number(run.fence));
       if (runs.length === slots.length) group.hot.add(segment);
@@ -137,14 +135,21 @@ export class Claimer {
   }
 
   #deliver(runs: readonly ClaimedRun[], lease_id: string, slots: readonly Session[]): void {
-    const sessions = new Map(slots.map((session) => [session.session_id, session]));
-    for (const run of runs.toSorted((a, b) => b.priority - a.priority)) {
-      const session = sessions.get(run.session_id);
-      session?.held.set(run.run_id, { lease_id, call: 0 });
-      session?.outbox.push({ lease: { run_id: run.run_id, lease_id }, json: grantJson(run, lease_id) });
+    const told = new Set<Session>();
+    for (const { run, lane } of this.#highestFirst(runs)) {
+      const session = slots[run.slot - 1] as Session;
+      session.held.set(run.run_id, { lease_id, call: 0 });
+      session.outbox.push({ lease: { run_id: run.run_id, lease_id }, json: grantJson(run, lane, lease_id) });
+      told.add(session);
     }
     this.#options.metrics.runsStarted.inc(runs.length);
-    for (const session of sessions.values()) if (session.outbox.length > 0) session.parked?.answer();
+    for (const session of told) session.parked?.answer();
+  }
+
+  #highestFirst(runs: readonly ClaimedRun[]): { run: ClaimedRun; lane: Lane }[] {
+    const found = runs.map((run) => ({ run, lane: this.#options.lanes.get(run.lane_id) }));
+    const mixed = found.some(({ lane }) => lane.priority !== found[0]?.lane.priority);
+    return mixed ? found.sort((a, b) => b.lane.priority - a.lane.priority) : found;
   }
 
   #lanesOf(group: Group): number[] {
@@ -189,37 +194,18 @@ function release(slots: readonly Session[]): void {
 }
 
 /** The payload and the executor are JSON already and are carried through as they came. */
-function grantJson(run: ClaimedRun, leaseId: string): string {
-  const {
-    run_id,
-    job_id,
-    name,
-    type,
-    queue,
-    priority,
-    user_id,
-    attempt,
-    max_retries,
-    timeout_ms,
-    scheduled_for,
-    due_at,
-  } = run;
-  const head = JSON.stringify({
-    run_id,
-    lease_id: leaseId,
-    job_id,
-    name,
-    type,
-    queue,
-    priority,
-    user_id,
-    attempt_number: attempt,
-    max_attempts: max_retries + 1,
-    timeout_ms,
-    due_at,
-    scheduled_for,
-    fence: Number(run.fence),
-  });
+function grantJson(run: ClaimedRun, lane: Lane, leaseId: string): string {
   const executor = run.executor === null ? '' : `,"executor":${run.executor}`;
-  return `${head.slice(0, -1)}${executor},"payload":${run.payload ?? 'null'}}`;
+  return (
+    `{"run_id":"${run.run_id}","lease_id":"${leaseId}","job_id":"${run.job_id}","name":${JSON.stringify(run.name)},` +
+    `"type":"${lane.type}","queue":"${lane.queue}","priority":${lane.priority},"user_id":${JSON.stringify(run.user_id)},` +
+    `"attempt_number":${run.attempt},"max_attempts":${run.max_retries + 1},"timeout_ms":${run.timeout_ms},` +
+    `"due_at":"${rfc3339(run.due_at)}","scheduled_for":"${rfc3339(run.scheduled_for)}","fence":${run.fence}` +
+    `${executor},"payload":${run.payload ?? 'null'}}`
+  );
+}
+
+/** As PostgreSQL writes a time in UTC: `2030-01-31 09:00:00.5+00`. */
+function rfc3339(text: string): string {
+  return `${text.slice(0, 10)}T${text.slice(11, -3)}Z`;
 }

@@ -19,16 +19,14 @@ export interface ClaimedRun {
   run_id: string;
   job_id: string;
   lane_id: number;
-  session_id: string;
+  /** Which of the slots asked for it takes: 1, 2, 3, … */
+  slot: number;
   attempt: number;
   /** Grows with each lease of the run: the number under which it last became ready. */
   fence: string;
-  scheduled_for: Date;
-  due_at: Date;
+  scheduled_for: string;
+  due_at: string;
   name: string;
-  type: string;
-  queue: string;
-  priority: number;
   user_id: string | null;
   payload: string | null;
   executor: string | null;
@@ -41,9 +39,7 @@ export interface ClaimOrder {
   /** The first to be served first; rows up to `after` are known to be gone. */
   lanes: readonly { lane_id: number; after: number }[];
   /** One entry a free slot: the session that takes the n-th run. */
-  slots: readonly string[];
-  /** The worker of each session in `slots`. */
-  workers: ReadonlyMap<string, string>;
+  slots: readonly { session_id: string; worker_id: string }[];
   /** Fresh and random: with the run's id it names this lease and no other. */
   lease_id: string;
 }
@@ -51,7 +47,6 @@ export interface ClaimOrder {
 const tooLate = 'The time the whole run may take was over before it could start.';
 
 export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<ClaimedRun[]> {
-  const workers = [...order.workers];
   return db.query<ClaimedRun>(sql`
     with taken as (
       delete from punctual.ready
@@ -72,9 +67,9 @@ export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<Claim
       returning segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at
     ),
     numbered as (
-      select t.*, j.user_id, j.name, j.type, j.queue, j.priority, j.payload, j.executor, j.max_retries, j.timeout_ms,
-             (${uuids(order.slots, (session) => session)}::uuid[])[row_number() over ()] as session_id,
-             extract(epoch from t.scheduled_for - now()) * 1000 + j.run_timeout_ms as left_ms,
+      select t.*, j.user_id, j.name, j.payload, j.executor, j.max_retries, row_number() over () as slot,
+             case when j.run_timeout_ms is null then j.timeout_ms
+                  else least(j.timeout_ms, ceil(extract(epoch from t.scheduled_for - now()) * 1000 + j.run_timeout_ms))::integer end as timeout_ms,
              case when j.cancelled_at is not null then 'cancelled'
                   when j.paused_at is not null then 'paused'
                   when t.scheduled_for + j.run_timeout_ms * interval '1 millisecond' <= now() then 'too_late'
@@ -84,10 +79,12 @@ export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<Claim
     ),
     granted as (
       insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at)
-      select n.segment, n.run_id, n.job_id, n.lane_id, n.attempts + 1, n.cause, ${order.lease_id}::uuid, n.session_id, w.worker_id,
+      select n.segment, n.run_id, n.job_id, n.lane_id, n.attempts + 1, n.cause, ${order.lease_id}::uuid, s.session_id, s.worker_id,
              n.scheduled_for, n.due_at
       from numbered n
-      join unnest(${uuids(workers, ([session]) => session)}::uuid[], ${texts(workers, ([, worker]) => worker)}::text[]) w (session_id, worker_id) using (session_id)
+      join unnest(
+        ${uuids(order.slots, (slot) => slot.session_id)}::uuid[], ${texts(order.slots, (slot) => slot.worker_id)}::text[])
+        with ordinality as s (session_id, worker_id, slot) using (slot)
       where n.verdict = 'granted'
     ),
     held as (
@@ -111,8 +108,8 @@ export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<Claim
       from numbered
       where verdict = 'too_late'
     )
-    select run_id, job_id, lane_id, session_id, attempts + 1 as attempt, seq as fence, scheduled_for, due_at, name, type, queue, priority, user_id,
-           payload, executor, max_retries, least(timeout_ms, ceil(left_ms))::integer as timeout_ms
+    select run_id, job_id, lane_id, slot::integer as slot, attempts + 1 as attempt, seq as fence, scheduled_for::text as scheduled_for,
+           due_at::text as due_at, name, user_id, payload, executor, max_retries, timeout_ms
     from numbered
     where verdict = 'granted'`);
 }

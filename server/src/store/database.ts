@@ -38,7 +38,7 @@ export function connectionOptions(url: string, queryTimeoutMs: number): pg.Clien
     statement_timeout: queryTimeoutMs + 1_000,
     idle_in_transaction_session_timeout: queryTimeoutMs + 1_000,
     // Plans are cached; one made while a table was small must not be a sequential scan when it is large.
-    options: '-c jit=off -c enable_seqscan=off -c timezone=UTC',
+    options: '-c jit=off -c enable_seqscan=off -c timezone=UTC -c datestyle=ISO',
   };
 }
 

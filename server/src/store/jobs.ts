@@ -44,7 +44,8 @@ export async function createJobs(
   const rows = await db.query<{ next_ms: string | null; won: string[] | null }>(sql`
     with ${keyed ? wonSubmissions(submissions) : part``}
     input as materialized (
-      select i.*, coalesce(i.schedule_time, now() + i.delay_ms * interval '1 millisecond', now()) as due_at
+      select i.*, (select nextval('punctual.arrivals')) * 4096 + i.place as seq,
+             coalesce(i.schedule_time, now() + i.delay_ms * interval '1 millisecond', now()) as due_at
       from unnest(
         ${int2s(jobs, (row) => row.segment)}::smallint[], ${uuids(jobs, (row) => row.job_id)}::uuid[],
         ${uuids(jobs, (row) => row.run_id)}::uuid[], ${int4s(jobs, (row) => row.lane_id)}::integer[],
@@ -57,8 +58,8 @@ export async function createJobs(
         ${int2s(jobs, ({ job }) => job.max_retries)}::smallint[], ${int4s(jobs, ({ job }) => job.timeout_ms)}::integer[],
         ${int8s(jobs, ({ job }) => job.run_timeout_ms)}::bigint[], ${texts(jobs, ({ job }) => job.backoff)}::text[],
         ${uuids(jobs, (row) => row.submission)}::uuid[])
-        as i (segment, job_id, run_id, lane_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
-              delay_ms, payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff, submission)
+        with ordinality as i (segment, job_id, run_id, lane_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
+              delay_ms, payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff, submission, place)
       ${keyed ? part`where i.submission is null or i.submission in (select w.job_ids[1] from won w)` : part``}
     ),
     created as (
@@ -70,8 +71,8 @@ export async function createJobs(
       from input
     ),
     due as (
-      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
-      select segment, run_id, job_id, lane_id, 0, 'submit', due_at, due_at
+      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
+      select segment, run_id, job_id, lane_id, 0, 'submit', seq, due_at, due_at
       from input
       where due_at <= now()
     ),

@@ -32,6 +32,12 @@ export class Lanes {
     return this.#byId.values();
   }
 
+  get(laneId: number): Lane {
+    const lane = this.#byId.get(laneId);
+    if (lane === undefined) throw new Error(`lane ${laneId} is not known`);
+    return lane;
+  }
+
   known(key: LaneKey): Lane | undefined {
     return this.#byKey.get(keyText(key));
   }

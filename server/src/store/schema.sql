@@ -140,7 +140,7 @@ create table punctual.ready (
   lane_id integer not null,
   attempts smallint not null,
   cause punctual.run_cause not null,
-  seq bigint not null default nextval('punctual.arrivals'::regclass),
+  seq bigint not null default (nextval('punctual.arrivals'::regclass) * 4096),
   scheduled_for timestamp with time zone not null,
   due_at timestamp with time zone not null,
   constraint ready_pkey primary key (segment, run_id)
@@ -165,7 +165,6 @@ create table punctual.running (
   constraint running_pkey primary key (segment, run_id)
 );
 create index running_by_job on punctual.running using btree (segment, job_id, run_id) where (cause <> 'submit'::punctual.run_cause);
-create index running_by_session on punctual.running using btree (segment, session_id);
 create index running_to_cancel on punctual.running using btree (session_id) where (cancel_at is not null);
 
 create table punctual.submissions (

@@ -81,6 +81,7 @@ create table punctual.waiting (
 create index waiting_by_wake on punctual.waiting (segment, wake_at);
 create index waiting_by_job on punctual.waiting (segment, job_id, run_id) where cause <> 'submit';
 
+-- Runs become ready in statements; each takes one number here and 4096 places after it, so that a batch costs one nextval.
 create sequence punctual.arrivals;
 create table punctual.ready (
   segment smallint not null,
@@ -89,7 +90,7 @@ create table punctual.ready (
   lane_id integer not null,
   attempts smallint not null,
   cause punctual.run_cause not null,
-  seq bigint not null default nextval('punctual.arrivals'),
+  seq bigint not null default nextval('punctual.arrivals') * 4096,
   scheduled_for timestamptz not null,
   due_at timestamptz not null,
   primary key (segment, run_id)
@@ -113,7 +114,6 @@ create table punctual.running (
   cancel_at timestamptz,
   primary key (segment, run_id)
 );
-create index running_by_session on punctual.running (segment, session_id);
 create index running_by_job on punctual.running (segment, job_id, run_id) where cause <> 'submit';
 create index running_to_cancel on punctual.running (session_id) where cancel_at is not null;
 
