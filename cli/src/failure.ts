@@ -41,6 +41,8 @@ const hints: Partial<Record<ErrorCode, string>> = {
   invalid_id: 'Copy the id whole: `punctual jobs list` and `punctual runs list` show them.',
   job_not_found: '`punctual jobs list` shows the jobs there are.',
   run_not_found: '`punctual runs list` shows the runs there are.',
+  dead_letter_not_found: '`punctual dead-letters list` shows the dead letters there are.',
+  run_ended: '`punctual runs show` shows its outcome.',
   job_running: 'Wait for it, or stop it with `punctual jobs cancel`.',
   job_ended: '`punctual jobs run-now` gives a completed job a new run.',
   version_conflict: '`punctual jobs show` shows the present version.',

@@ -1,7 +1,7 @@
 // Flags made from schemas: names, values and refusals follow the contract.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CreateJob, JobQuery, limits, RunQuery } from '@punctual/contract';
+import { CreateJob, DeadLetterQuery, JobQuery, limits, RunQuery } from '@punctual/contract';
 import { Command, CommanderError } from 'commander';
 import { flagName, flagsFrom, valuesOf } from './flags.ts';
 
@@ -84,6 +84,26 @@ test('a choice may be written in any case and must be one of the contract’s', 
     () => parse(RunQuery.properties, ['status'], ['--status', 'done']),
     refused(/one of BLOCKED, QUEUED, RUNNING/),
   );
+});
+
+test('a yes-or-no needs no value, and what may be null can be none', () => {
+  assert.deepEqual(parse(DeadLetterQuery.properties, ['redriven', 'type'], ['--redriven', '--type', 'x']), {
+    redriven: true,
+    type: 'x',
+  });
+  assert.deepEqual(parse(DeadLetterQuery.properties, ['redriven'], []), {});
+  const runTimeout = (text: string) => parse(CreateJob.properties, ['run_timeout_ms'], ['--run-timeout', text]);
+  assert.deepEqual(runTimeout('10m'), { run_timeout_ms: 600_000 });
+  assert.deepEqual(runTimeout('none'), { run_timeout_ms: null });
+  assert.throws(() => runTimeout('0s'), refused(/from 1ms to 3650d/));
+  assert.throws(() => parse(CreateJob.properties, ['timeout_ms'], ['--timeout', 'none']), refused(/not a duration/));
+});
+
+test('a default the command does not follow is not told', () => {
+  const words = (defaults: boolean) =>
+    flagsFrom(DeadLetterQuery.properties, ['limit'], { defaults })[0]?.option.description;
+  assert.match(words(true) ?? '', /50 unless given/);
+  assert.doesNotMatch(words(false) ?? 'unless given', /unless given/);
 });
 
 test('a property the contract does not have is a fault found at once', () => {

@@ -14,12 +14,16 @@ export interface Schema {
   default?: unknown;
   description?: string;
   items?: Schema;
+  anyOf?: readonly Schema[];
 }
 
 export interface Flag {
   property: string;
   option: Option;
 }
+
+/** Stands for null, which commander would take for no value. */
+const none = Symbol('none');
 
 /** Where the name of a property is not a good word for a flag. */
 const otherNames: Record<string, string> = { schedule_time: 'at', delay_ms: 'in', tags: 'tag', q: 'search' };
@@ -34,25 +38,39 @@ export interface FlagOptions {
   prefix?: string;
   /** Descriptions that fit better than the schema's. */
   words?: Record<string, string>;
+  /** false: the command does not follow the schema's defaults, so they are not told. */
+  defaults?: boolean;
 }
 
 export function flagsFrom(properties: object, pick: readonly string[], options: FlagOptions = {}): Flag[] {
   return pick.map((property) => {
-    const schema = (properties as Record<string, Schema>)[property];
-    if (schema === undefined) throw new Error(`the contract has no property ${property}`);
+    const declared = (properties as Record<string, Schema>)[property];
+    if (declared === undefined) throw new Error(`the contract has no property ${property}`);
+    const { schema, nullable } = withoutNull(declared);
     const name = [...(options.prefix === undefined ? [] : [options.prefix]), flagName(property)].join('-');
     const words = options.words?.[property] ?? schema.description ?? '';
-    const option = new Option(`--${name} <${argumentName(property, schema)}>`, describe(words, property, schema));
+    if (schema.type === 'boolean') return { property, option: new Option(`--${name}`, words) };
+    const told = options.defaults === false ? { ...schema, default: undefined } : schema;
+    const option = new Option(`--${name} <${argumentName(property, schema)}>`, describe(words, property, told));
     if (schema.enum !== undefined) option.argChoices = [...schema.enum];
-    option.argParser((text: string, before: unknown) => parseFlag(text, property, schema, before));
+    option.argParser((text: string, before: unknown) =>
+      nullable && text === 'none' ? none : parseFlag(text, property, schema, before),
+    );
     return { property, option };
   });
+}
+
+/** What may be null is written `none`. */
+function withoutNull(declared: Schema): { schema: Schema; nullable: boolean } {
+  const schema = declared.anyOf?.find(({ type }) => type !== 'null');
+  return schema === undefined ? { schema: declared, nullable: false } : { schema, nullable: true };
 }
 
 /** The properties that were given, by the names of the contract. */
 export function valuesOf(flags: readonly Flag[], given: Record<string, unknown>): Record<string, unknown> {
   const entries = flags.map(({ property, option }) => [property, given[option.attributeName()]] as const);
-  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+  const were = entries.filter(([, value]) => value !== undefined);
+  return Object.fromEntries(were.map(([property, value]) => [property, value === none ? null : value]));
 }
 
 function argumentName(property: string, schema: Schema): string {

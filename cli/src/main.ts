@@ -49,9 +49,15 @@ const entries: Entry[] = [
   },
   {
     name: 'runs',
-    summary: 'List runs, show their attempts and their logs',
+    summary: 'List runs, show their attempts and their logs, cancel and retry them',
     group: using,
     load: async () => (await import('./commands/runs.ts')).addRuns,
+  },
+  {
+    name: 'dead-letters',
+    summary: 'List and show runs that failed for good, redrive or discard them',
+    group: using,
+    load: async () => (await import('./commands/dead_letters.ts')).addDeadLetters,
   },
   {
     name: 'workers',

@@ -45,6 +45,8 @@ test('a job for a handler carries its fields and nothing else', async () => {
       '0',
       '--timeout',
       '10m',
+      '--run-timeout',
+      '2h',
     ],
     ...[
       '--tag',
@@ -71,6 +73,7 @@ test('a job for a handler carries its fields and nothing else', async () => {
       priority: 9,
       max_retries: 0,
       timeout_ms: 600_000,
+      run_timeout_ms: 7_200_000,
       tags: ['a', 'b'],
     },
     ...{ user_id: 'u003', payload: { to: 'x' }, delay_ms: 300_000, backoff: { base_ms: 2_000, jitter: 0 } },
@@ -106,8 +109,8 @@ test('contradictions and omissions are refused with the way out', async () => {
 
 test('an update carries only what was given', async () => {
   const command = addUpdateOptions(new Command()).exitOverride();
-  command.parse(['--priority', '1', '--payload', 'null'], { from: 'user' });
-  assert.deepEqual(await updateRequest(command.opts()), { priority: 1, payload: null });
+  command.parse(['--priority', '1', '--payload', 'null', '--run-timeout', 'none'], { from: 'user' });
+  assert.deepEqual(await updateRequest(command.opts()), { priority: 1, payload: null, run_timeout_ms: null });
 });
 
 test('a payload is JSON, a file, or standard input', async () => {

@@ -7,9 +7,20 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { UsageError } from './failure.ts';
 import { flagsFrom, valuesOf } from './flags.ts';
 
-const settable = ['name', 'queue', 'priority', 'tags', 'max_retries', 'timeout_ms', 'schedule_time', 'delay_ms'];
+const settable = [
+  'name',
+  'queue',
+  'priority',
+  'tags',
+  'max_retries',
+  'timeout_ms',
+  'run_timeout_ms',
+  'schedule_time',
+  'delay_ms',
+];
 const words = {
   tags: 'A word to find it by',
+  run_timeout_ms: 'The longest the whole run may take from its due time, waits included; none for no limit',
   schedule_time: 'When, such as 2030-01-31T09:00:00Z; a time already past runs at once',
   delay_ms: 'How long from now, such as 5m',
 };

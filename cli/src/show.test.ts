@@ -1,15 +1,20 @@
 // What people see of jobs and runs: ids whole, text of jobs harmless, and a hint that fits the state.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Job, Run, Worker } from '@punctual/contract';
+import type { DeadLetter, Job, Run, Worker } from '@punctual/contract';
 import {
   hintsFor,
   isServed,
   jobFields,
   jobHead,
   jobRow,
+  letterFields,
+  letterHead,
+  letterHints,
+  letterRow,
   runFields,
   runHead,
+  runHints,
   runRow,
   workerHead,
   workerRow,
@@ -75,12 +80,20 @@ const worker: Worker = {
   ...{ queues: null, started_at: before(0), seen_at: before(0), lease_until: before(-9_000) },
 };
 
+const letter: DeadLetter = {
+  ...{ run_id: run.run_id, job_id: job.job_id, name: 'hello', type: 'echo', queue: 'default', priority: 5 },
+  ...{ user_id: null, payload: { a: 1 }, reason: 'timed_out', error_message: 'x\u001b[2J', attempts: 4 },
+  ...{ executor_id: 'w1', failed_at: before(60_000), redriven_run_id: null, redriven_at: null },
+};
+
 test('rows have a cell for every head, and the id whole', () => {
   assert.equal(jobRow(job, plain, now).length, jobHead.length);
   assert.equal(runRow(run, plain, now).length, runHead.length);
   assert.equal(workerRow(worker, plain, now).length, workerHead.length);
+  assert.equal(letterRow(letter, plain, now).length, letterHead.length);
   assert.ok(jobRow(job, plain, now).includes(job.job_id));
   assert.ok(runRow(run, plain, now).includes(run.run_id));
+  assert.ok(letterRow(letter, plain, now).includes(letter.run_id));
 });
 
 test('a name with escape sequences is shown harmless', () => {
@@ -126,7 +139,7 @@ test('a worker serves by type or executor, by queue, and only while it lives', (
 test('hints follow the state', () => {
   const hints = (theJob: Job, theRun: Run | null) => hintsFor(theJob, theRun, { now, workers: [worker] }).join(' ');
   assert.match(hints({ ...job, status: 'PAUSED' }, run), /jobs resume/);
-  assert.match(hints(job, { ...run, status: 'FAILED' }), /runs show .* jobs run-now/);
+  assert.match(hints(job, { ...run, status: 'FAILED' }), /runs show .* runs retry/);
   assert.match(hints(job, { ...run, due_at: before(-60_000) }), /It starts in 60 s; .*run-now/);
   assert.match(
     hints(job, { ...run, due_at: before(-60_000), attempt_number: 2, reason: 'retry' }),
@@ -134,4 +147,33 @@ test('hints follow the state', () => {
   );
   assert.equal(hints(job, { ...run, status: 'SUCCESS' }), '');
   assert.equal(hints(job, null), '');
+});
+
+test('a run that failed, or that waits for its next attempt, can be tried again now', () => {
+  assert.deepEqual(runHints({ ...run, status: 'FAILED' }, now), [
+    `\`punctual runs retry ${run.run_id}\` runs it again.`,
+  ]);
+  const waiting = { ...run, attempt_number: 2, reason: 'retry', due_at: before(-60_000) };
+  assert.match(runHints(waiting, now).join(), /Attempt 2 starts in 60 s; `punctual runs retry/);
+  assert.deepEqual(runHints({ ...waiting, due_at: before(0) }, now), []);
+  assert.deepEqual(runHints({ ...run, status: 'SUCCESS' }, now), []);
+});
+
+test('a dead letter is shown with its error made harmless, and with what to do next', () => {
+  const fields = Object.fromEntries(letterFields(letter, plain, now));
+  assert.equal(fields['error'], 'x␛[2J');
+  assert.equal(fields['payload'], '{"a":1}');
+  assert.equal(fields['redriven'], undefined);
+  assert.ok(!letterRow(letter, plain, now).join().includes('\u001b'));
+  assert.match(letterHints(letter).join(' '), /runs show .* dead-letters redrive/);
+  const redriven = { ...letter, redriven_run_id: 'r2', redriven_at: before(1_000) };
+  assert.match(Object.fromEntries(letterFields(redriven, plain, now))['redriven'] ?? '', /by run r2$/);
+  assert.match(letterRow(redriven, plain, now)[1] ?? '', /redriven/);
+  assert.deepEqual(letterHints(redriven), ['`punctual runs show r2` shows how it went the next time.']);
+});
+
+test('the longest time of a whole run is shown with that of an attempt', () => {
+  const timeout = (theJob: Job) => Object.fromEntries(jobFields(theJob, plain, now))['timeout'];
+  assert.equal(timeout(job), '1h an attempt');
+  assert.equal(timeout({ ...job, run_timeout_ms: 7_200_000 }), '1h an attempt, 2h the whole run');
 });

@@ -1,6 +1,6 @@
-// Jobs, runs and workers as people read them: rows of tables, fields of one thing, and what to do next. The commands
+// Jobs, runs, dead letters and workers as people read them: rows of tables, fields of one thing, and what to do next. The commands
 // print what this file makes.
-import type { Attempt, Job, Run, Worker } from '@punctual/contract';
+import type { Attempt, DeadLetter, Job, Run, Worker } from '@punctual/contract';
 import { harmless, oneLine, type Paint, showJson, showStatus } from './output.ts';
 import { showDuration, showRelative, showTime, writeDuration } from './time.ts';
 
@@ -30,11 +30,15 @@ export function jobFields(job: Job, paint: Paint, now: number): [string, string]
     ['schedule', job.schedule_time === null ? 'at once' : showTime(job.schedule_time, now)],
     ['payload', showJson(job.payload)],
     ['retries', job.max_retries === 0 ? 'none' : `${job.max_retries}, waiting ${backoff}`],
-    ['timeout', `${writeDuration(job.timeout_ms)} an attempt`],
+    ['timeout', `${writeDuration(job.timeout_ms)} an attempt${wholeRun(job.run_timeout_ms)}`],
     ['created', showTime(job.created_at, now)],
     ...(job.updated_at === job.created_at ? [] : [['updated', showTime(job.updated_at, now)] as [string, string]]),
     ['version', String(job.version)],
   ];
+}
+
+function wholeRun(ms: number | null): string {
+  return ms === null ? '' : `, ${writeDuration(ms)} the whole run`;
 }
 
 export const runHead = ['RUN', 'STATUS', 'NAME', 'TYPE', 'ATTEMPT', 'DUE', 'TOOK', 'WORKER'];
@@ -90,6 +94,49 @@ export function attemptRow(attempt: Attempt, paint: Paint, now: number): string[
   ];
 }
 
+export const letterHead = ['RUN', 'REASON', 'NAME', 'TYPE', 'QUEUE', 'ATTEMPTS', 'FAILED', 'ERROR'];
+
+export function letterRow(letter: DeadLetter, paint: Paint, now: number): string[] {
+  const redriven = letter.redriven_at === null ? '' : ' (redriven)';
+  return [
+    letter.run_id,
+    `${paint('red', letter.reason)}${redriven}`,
+    oneLine(letter.name, max_cell_chars),
+    letter.type,
+    letter.queue,
+    String(letter.attempts),
+    showRelative(Date.parse(letter.failed_at), now),
+    oneLine(letter.error_message ?? '–', max_cell_chars * 2),
+  ];
+}
+
+export function letterFields(letter: DeadLetter, paint: Paint, now: number): [string, string][] {
+  const fields: [string, string][] = [
+    ['run', letter.run_id],
+    ['job', `${letter.job_id}  ${oneLine(letter.name, max_cell_chars)}`],
+    ['reason', paint('red', letter.reason)],
+    ['error', letter.error_message === null ? '–' : paint('red', harmless(letter.error_message))],
+    ['failed', showTime(letter.failed_at, now)],
+    ['attempts', String(letter.attempts)],
+    ['type', `${letter.type} in queue ${letter.queue}, priority ${letter.priority}`],
+    ['user', letter.user_id ?? '–'],
+    ['payload', showJson(letter.payload)],
+  ];
+  if (letter.executor_id !== null) fields.push(['worker', letter.executor_id]);
+  if (letter.redriven_run_id !== null)
+    fields.push(['redriven', `${showTime(letter.redriven_at, now)} by run ${letter.redriven_run_id}`]);
+  return fields;
+}
+
+export function letterHints(letter: DeadLetter): string[] {
+  if (letter.redriven_run_id !== null)
+    return [`\`punctual runs show ${letter.redriven_run_id}\` shows how it went the next time.`];
+  return [
+    `\`punctual runs show ${letter.run_id}\` shows each attempt and what it logged.`,
+    `Once the cause is mended, \`punctual dead-letters redrive ${letter.run_id}\` runs it again; \`discard\` forgets it.`,
+  ];
+}
+
 export const workerHead = ['WORKER', 'STATUS', 'RUNNING', 'QUEUES', 'TYPES', 'EXECUTORS', 'HOST', 'STARTED', 'SEEN'];
 
 export function workerRow(worker: Worker, paint: Paint, now: number): string[] {
@@ -116,6 +163,16 @@ export function isServed(job: Job, workers: readonly Worker[]): boolean {
   });
 }
 
+/** What a person who looks at this run may want to do next. */
+export function runHints(run: Run, now: number): string[] {
+  if (run.status === 'FAILED') return [`\`punctual runs retry ${run.run_id}\` runs it again.`];
+  const wait = run.due_at === null ? 0 : Date.parse(run.due_at) - now;
+  if (run.status !== 'QUEUED' || run.reason !== 'retry' || wait <= 1_000) return [];
+  return [
+    `Attempt ${run.attempt_number} starts in ${showDuration(wait)}; \`punctual runs retry ${run.run_id}\` starts it at once.`,
+  ];
+}
+
 /** What a person who looks at this job may want to do next. */
 export function hintsFor(
   job: Job,
@@ -128,7 +185,7 @@ export function hintsFor(
   if (run.status === 'FAILED') {
     return [
       `\`punctual runs show ${run.run_id}\` shows each attempt and what it logged.`,
-      `\`punctual jobs run-now ${job.job_id}\` gives it a new run.`,
+      ...runHints(run, context.now),
     ];
   }
   if (run.status === 'RUNNING') return [`\`punctual runs logs ${run.run_id}\` shows what it has logged so far.`];

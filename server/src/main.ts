@@ -83,6 +83,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     metrics,
     serverId,
     leaseMs: config.lease_ms,
+    marginMs: config.lease_margin_ms,
     heartbeatMs: config.heartbeat_ms,
     onSettled: (settled) => tell({ segments: settled.ready, nextMs: settled.nextMs }),
   });

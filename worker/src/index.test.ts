@@ -18,6 +18,7 @@ async function openServer(runs: Grant[], done: (outcomes: Outcome[]) => void) {
     outcomes.push(...(call.outcomes ?? []));
     const answer: SyncAnswer = {
       server_id: 's',
+      margin_ms: 1_000,
       lease_ms: 15_000,
       heartbeat_ms: 4_000,
       describe: false,

@@ -1,7 +1,8 @@
 // `punctual jobs …`: create, list, show, update, cancel, run-now, pause, resume.
 import { type Accepted, JobQuery, type Run } from '@punctual/contract';
 import { type Command, Option } from 'commander';
-import { reportFailure, UsageError } from '../failure.ts';
+import { eachId } from '../each.ts';
+import { UsageError } from '../failure.ts';
 import { flagsFrom, inWords, valuesOf } from '../flags.ts';
 import { printPage, printRows } from '../pages.ts';
 import {
@@ -189,22 +190,12 @@ async function update(
   output.fields(jobFields(job, output.paint, now()));
 }
 
-/** Each id by itself: one that cannot be cancelled does not keep the others from it. */
-async function cancel({ client, output, url, verbose }: ClientSession, ids: string[]): Promise<number> {
-  let failed = 0;
-  for (const id of ids) {
-    try {
-      const answer = await client.jobs.cancel(id);
-      if (output.asJson) output.jsonLine(answer);
-      else output.line(`job ${id} is ${answer.status}${told(answer.cancelling_runs)}`);
-    } catch (error) {
-      failed += 1;
-      if (ids.length === 1) throw error;
-      output.remark(`job ${id}`);
-      await reportFailure(output, error, { url, verbose });
-    }
-  }
-  return failed === 0 ? 0 : 1;
+async function cancel(session: ClientSession, ids: string[]): Promise<number> {
+  return await eachId(session, ids, {
+    noun: 'job',
+    act: (id) => session.client.jobs.cancel(id),
+    tell: (answer, id) => `job ${id} is ${answer.status}${told(answer.cancelling_runs)}`,
+  });
 }
 
 function told(running: readonly string[]): string {

@@ -1,11 +1,12 @@
-// `punctual runs …`: list, show with attempts and log lines, logs.
+// `punctual runs …`: list, show with attempts and log lines, logs, cancel, retry.
 import { limits, RunQuery } from '@punctual/contract';
 import type { Command } from 'commander';
+import { eachId } from '../each.ts';
 import { flagsFrom, valuesOf } from '../flags.ts';
 import { harmless, type Output, type Style } from '../output.ts';
 import { printPage, printRows } from '../pages.ts';
 import { type ClientSession, remotely } from '../session.ts';
-import { attemptHead, attemptRow, runFields, runHead, runRow } from '../show.ts';
+import { attemptHead, attemptRow, runFields, runHead, runHints, runRow } from '../show.ts';
 import { now, showAbsolute } from '../time.ts';
 
 const idArgument = 'The id of the run, as `runs list` and `jobs show` show it';
@@ -47,6 +48,18 @@ export function addRuns(runs: Command): void {
     .argument('<id>', idArgument)
     .addHelpText('after', '\nExample:\n  punctual runs logs ID | grep error')
     .action(remotely(logs));
+  runs
+    .command('cancel')
+    .description('Cancel runs, also while they run')
+    .argument('<id...>', 'One or more ids of runs')
+    .addHelpText('after', '\nExample:\n  punctual runs cancel ID')
+    .action(remotely(cancel));
+  runs
+    .command('retry')
+    .description('Try runs again now: skips the wait for the next attempt, or redrives a run that failed for good')
+    .argument('<id...>', 'One or more ids of runs')
+    .addHelpText('after', '\nExample:\n  punctual runs retry ID')
+    .action(remotely(retry));
 }
 
 async function listRuns({ client, output }: ClientSession, given: Record<string, unknown>): Promise<void> {
@@ -78,6 +91,25 @@ async function show({ client, output }: ClientSession, id: string): Promise<void
   if (log.read > log.lines.length) {
     output.remark(`lines ${log.read - log.lines.length + 1} to ${log.read}; all: punctual runs logs ${id}`, 'dim');
   }
+  for (const hint of runHints(run, at)) output.remark(`\n${hint}`);
+}
+
+async function cancel(session: ClientSession, ids: string[]): Promise<number> {
+  return await eachId(session, ids, {
+    noun: 'run',
+    act: (id) => session.client.runs.cancel(id),
+    tell: (answer, id) =>
+      `run ${id} is ${answer.status}${answer.status === 'RUNNING' ? '; its worker was told to stop' : ''}`,
+  });
+}
+
+async function retry(session: ClientSession, ids: string[]): Promise<number> {
+  return await eachId(session, ids, {
+    noun: 'run',
+    act: (id) => session.client.runs.retry(id),
+    tell: ({ retried_run_id: again, status }, id) =>
+      again === undefined ? `run ${id} is ${status} and due now` : `run ${id} is redriven by run ${again}`,
+  });
 }
 
 type LogClient = Pick<ClientSession['client'], 'runs'>;

@@ -181,6 +181,7 @@ export class FakeServer {
     return {
       server_id: 'fake',
       lease_ms: this.leaseMs,
+      margin_ms: this.leaseMs / 4,
       heartbeat_ms: this.heartbeatMs,
       describe: this.slots === 0,
       runs,

@@ -38,6 +38,7 @@ class Hand {
       const base = {
         server_id: 's',
         lease_ms: 60_000,
+        margin_ms: 3_000,
         heartbeat_ms: this.#heartbeatMs,
         describe: false,
         runs: [],

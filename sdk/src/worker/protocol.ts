@@ -189,7 +189,7 @@ export class Protocol {
       return this.#failed(session, call, error);
     }
     const isFirst = session.leaseUntil === null;
-    session.renew(call.sentAt, answer.lease_ms);
+    session.renew(call.sentAt, answer);
     // After a freeze the answer may be read before the timer notices that the lease is over.
     if (performance.now() >= session.stopAt) {
       this.#concluded(call, false);

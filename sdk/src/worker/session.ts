@@ -3,8 +3,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Item } from './unsent.ts';
 
-/** How long before the end of its lease a worker that cannot renew stops its work. */
-const max_margin_ms = 3_000;
 /** A call that reports something and waits is taken to be through with its report, and to wait for work, after this long. */
 const parked_after_ms = 10;
 
@@ -45,9 +43,9 @@ export class Session {
   }
 
   /** An answer renews the lease from the moment its call was sent. */
-  renew(sentAt: number, leaseMs: number): void {
-    this.leaseUntil = Math.max(this.leaseUntil ?? 0, sentAt + leaseMs);
-    this.#marginMs = Math.min(max_margin_ms, leaseMs / 4);
+  renew(sentAt: number, { lease_ms, margin_ms }: { lease_ms: number; margin_ms: number }): void {
+    this.leaseUntil = Math.max(this.leaseUntil ?? 0, sentAt + lease_ms);
+    this.#marginMs = margin_ms;
   }
 
   /** When work must stop unless an answer has come. */

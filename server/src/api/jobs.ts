@@ -33,16 +33,16 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     return job;
   };
 
-  register(app, jobRoutes.createJob, async ({ body, headers, reply }) => {
+  register(app, jobRoutes.createJob, async ({ body, headers, request, reply }) => {
     const job = prepare(prepareJob(body, Date.now()));
-    const { jobs, replayed } = await submitter.submit([job], submitKey(headers['idempotency-key'], body));
+    const { jobs, replayed } = await submitter.submit([job], submitKey(headers['idempotency-key'], request.bodyText));
     if (replayed) reply.header('idempotency-replayed', 'true');
     return jobs[0] as (typeof jobs)[0];
   });
 
-  register(app, jobRoutes.createJobs, async ({ body, headers, reply }) => {
+  register(app, jobRoutes.createJobs, async ({ body, headers, request, reply }) => {
     const jobs = prepareBulk(body as BulkRequest, checkJob);
-    const submitted = await submitter.submit(jobs, submitKey(headers['idempotency-key'], body));
+    const submitted = await submitter.submit(jobs, submitKey(headers['idempotency-key'], request.bodyText));
     if (submitted.replayed) reply.header('idempotency-replayed', 'true');
     return { jobs: submitted.jobs };
   });
@@ -172,9 +172,9 @@ function prepareBulk(body: BulkRequest, checkJob: (job: unknown) => FieldError[]
 }
 
 /** Keys belong to a user; until there are users they all belong to nobody. */
-function submitKey(key: string | undefined, body: unknown): SubmitKey | null {
+function submitKey(key: string | undefined, bodyText: string): SubmitKey | null {
   if (key === undefined) return null;
-  return { user_id: '', key, body_hash: hash('sha256', JSON.stringify(body), 'base64url') };
+  return { user_id: '', key, body_hash: hash('sha256', bodyText, 'base64url') };
 }
 
 function versionOf(ifMatch: string | undefined): number | null {

@@ -58,6 +58,10 @@ function require(check: Check | null, value: unknown, code: 'invalid_id' | 'inva
 }
 
 declare module 'fastify' {
+  interface FastifyRequest {
+    /** The body as it came. */
+    bodyText: string;
+  }
   interface FastifyContextConfig {
     operation?: string;
   }

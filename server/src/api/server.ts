@@ -54,6 +54,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
     genReqId: () => newToken(),
     logger: false,
   });
+  app.decorateRequest('bodyText', '');
   acceptJson(app);
   guardDoor(app, parts.config);
   measure(app, parts.metrics);
@@ -80,6 +81,7 @@ function acceptJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    request.bodyText = body as string;
     if (body === '') done(null, undefined);
     else void parse(request, body as string, done);
   });

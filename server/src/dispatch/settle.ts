@@ -7,7 +7,16 @@ import type { Metrics } from '../base/metrics.ts';
 import { afterFailure } from '../rules/backoff.ts';
 import { parseBackoff } from '../rules/job.ts';
 import type { Queryable } from '../store/database.ts';
-import { type FailingRun, findSettled, type Lease, readFailing, type Settlement, settleRuns } from '../store/settle.ts';
+import {
+  type FailingRun,
+  findSettled,
+  type Lease,
+  readFailing,
+  type Settlement,
+  type Success,
+  settleRuns,
+  settleSuccesses,
+} from '../store/settle.ts';
 
 export interface Settled {
   /** Outcomes that were not applied: the lease has moved on. */
@@ -18,67 +27,80 @@ export interface Settled {
   nextMs: number | null;
 }
 
-export async function settleOutcomes(
-  { db, segments, metrics }: { db: Queryable; segments: number; metrics: Metrics },
-  outcomes: readonly Outcome[],
-): Promise<Settled> {
+interface Parts {
+  db: Queryable;
+  segments: number;
+  metrics: Metrics;
+}
+
+export async function settleOutcomes(parts: Parts, outcomes: readonly Outcome[]): Promise<Settled> {
   const settled: Settled = { refused: [], ready: new Set(), nextMs: null };
-  await Promise.all(
-    [...groupBySegment(outcomes)].map(async ([segment, group]) => {
-      if (segment >= segments) {
-        settled.refused.push(...group);
-        return;
-      }
-      const settlements = await decide(db, segment, group);
-      const applied = new Set((await settleRuns(db, segment, settlements)).map(leaseText));
-      const missed = group.filter((outcome) => !applied.has(leaseText(outcome)));
-      const known = missed.length === 0 ? [] : await findSettled(db, segment, missed);
-      const knownTexts = new Set(known.map(leaseText));
-      settled.refused.push(
-        ...missed.filter((outcome) => !knownTexts.has(leaseText(outcome)) && outcome.status !== 'RELEASED'),
-      );
-      for (const settlement of settlements) {
-        if (!applied.has(leaseText(settlement))) continue;
-        note(settled, segment, settlement);
-        metrics.runsEnded.inc({
-          outcome: settlement.move === 'end' ? settlement.status.toLowerCase() : settlement.move,
-        });
-      }
-    }),
-  );
-  metrics.leaseLost.inc(settled.refused.length);
+  const work: Promise<void>[] = [];
+  for (const [segment, group] of groupBySegment(outcomes)) {
+    if (segment >= parts.segments) {
+      settled.refused.push(...group);
+      continue;
+    }
+    const successes = group.filter((outcome) => outcome.status === 'SUCCESS');
+    const others = group.filter((outcome) => outcome.status !== 'SUCCESS');
+    if (successes.length > 0) work.push(succeed(parts, segment, successes, settled));
+    if (others.length > 0) work.push(settleOthers(parts, segment, others, settled));
+  }
+  await Promise.all(work);
+  parts.metrics.leaseLost.inc(settled.refused.length);
   return settled;
+}
+
+async function succeed({ db, metrics }: Parts, segment: number, outcomes: readonly Outcome[], settled: Settled): Promise<void> {
+  const successes = outcomes.map(({ run_id, lease_id, result }) => toSuccess(run_id, lease_id, result));
+  const applied = await settleSuccesses(db, segment, successes);
+  metrics.runsEnded.inc({ outcome: 'success' }, applied);
+  if (applied < outcomes.length) settled.refused.push(...(await unsettled(db, segment, outcomes)));
+}
+
+async function settleOthers({ db, metrics }: Parts, segment: number, outcomes: readonly Outcome[], settled: Settled): Promise<void> {
+  const settlements = await decide(db, segment, outcomes);
+  const applied = new Set((await settleRuns(db, segment, settlements)).map(leaseText));
+  const missed = outcomes.filter((outcome) => outcome.status !== 'RELEASED' && !applied.has(leaseText(outcome)));
+  if (missed.length > 0) settled.refused.push(...(await unsettled(db, segment, missed)));
+  for (const settlement of settlements) {
+    if (!applied.has(leaseText(settlement))) continue;
+    note(settled, segment, settlement);
+    metrics.runsEnded.inc({ outcome: settlement.move === 'end' ? settlement.status.toLowerCase() : settlement.move });
+  }
+}
+
+/** Those of the leases that no settle has ever ended: the fence refuses them. */
+async function unsettled(db: Queryable, segment: number, leases: readonly Lease[]): Promise<Lease[]> {
+  const known = new Set((await findSettled(db, segment, leases)).map(leaseText));
+  return leases.filter((lease) => !known.has(leaseText(lease)));
 }
 
 function note(settled: Settled, segment: number, settlement: Settlement): void {
   if (settlement.move === 'release') settled.ready.add(segment);
-  if (settlement.move === 'retry')
+  if (settlement.move === 'retry') {
     settled.nextMs = Math.min(settled.nextMs ?? Number.POSITIVE_INFINITY, settlement.retry_delay_ms ?? 0);
+  }
 }
 
+/** What is to become of runs that did not succeed. */
 async function decide(db: Queryable, segment: number, outcomes: readonly Outcome[]): Promise<Settlement[]> {
   const failing = outcomes.filter((outcome) => outcome.status === 'FAILED');
-  const facts = new Map(
-    (failing.length === 0 ? [] : await readFailing(db, segment, failing)).map((run) => [leaseText(run), run]),
-  );
+  const facts = new Map((failing.length === 0 ? [] : await readFailing(db, segment, failing)).map((run) => [leaseText(run), run]));
   return outcomes.map((outcome) => {
     const { run_id, lease_id } = outcome;
     if (outcome.status === 'RELEASED') return { ...plain, run_id, lease_id, move: 'release', status: 'CANCELLED' };
-    if (outcome.status === 'CANCELLED') {
-      return {
-        ...plain,
-        run_id,
-        lease_id,
-        move: 'end',
-        status: 'CANCELLED',
-        reason: 'cancelled',
-        attempt_outcome: 'cancelled',
-        error: cleanText(outcome.error_message),
-      };
-    }
-    if (outcome.status === 'SUCCESS')
-      return { ...plain, run_id, lease_id, move: 'end', status: 'SUCCESS', ...keepResult(outcome.result) };
-    return settleFailure(outcome, facts.get(leaseText(outcome)));
+    if (outcome.status === 'FAILED') return settleFailure(outcome, facts.get(leaseText(outcome)));
+    return {
+      ...plain,
+      run_id,
+      lease_id,
+      move: 'end',
+      status: 'CANCELLED',
+      reason: 'cancelled',
+      attempt_outcome: 'cancelled',
+      error: cleanText(outcome.error_message),
+    };
   });
 }
 
@@ -106,12 +128,12 @@ function settleFailure(outcome: Outcome, run: FailingRun | undefined): Settlemen
 
 const plain = { reason: null, attempt_outcome: null, error: null, result: null, retry_delay_ms: null };
 
-function keepResult(result: unknown): { result: string | null; reason: string | null } {
-  if (result === undefined) return { result: null, reason: null };
+function toSuccess(run_id: string, lease_id: string, result: unknown): Success {
+  if (result === undefined) return { run_id, lease_id, result: null, reason: null };
   const text = JSON.stringify(result);
   // The work is done and must not be done again for the size of its answer.
-  if (Buffer.byteLength(text) > limits.max_result_bytes) return { result: null, reason: 'result_too_large' };
-  return { result: text, reason: null };
+  const tooLarge = Buffer.byteLength(text) > limits.max_result_bytes;
+  return { run_id, lease_id, result: tooLarge ? null : text, reason: tooLarge ? 'result_too_large' : null };
 }
 
 /** PostgreSQL's text holds every character but NUL. */

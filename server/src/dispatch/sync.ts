@@ -30,6 +30,7 @@ export interface SyncOptions {
   serverId: string;
   segments: number;
   leaseMs: number;
+  marginMs: number;
   heartbeatMs: number;
   /** Told what settles made ready or let wait. */
   onSettled: (settled: Settled) => void;
@@ -213,7 +214,7 @@ export class Sync {
   }
 
   #answer(session: Session, { request, arrivedAt }: Call, refused: readonly Lease[]): string {
-    const { serverId, leaseMs, heartbeatMs } = this.#options;
+    const { serverId, leaseMs, marginMs, heartbeatMs } = this.#options;
     const runs = session.outbox;
     session.outbox = [];
     for (const { lease } of runs) session.held.set(lease.run_id, { lease_id: lease.lease_id, call: request.n });
@@ -223,6 +224,7 @@ export class Sync {
       server_id: serverId,
       // Counted from when the call was sent, which was before it arrived.
       lease_ms: Math.max(0, Math.floor(Math.min(leaseMs, leaseMs - (arrivedAt - session.renewedAt)))),
+      margin_ms: marginMs,
       heartbeat_ms: heartbeatMs,
       describe: session.worker === null,
       drain: false,

@@ -93,10 +93,20 @@ function writeInt8(buffer: Buffer, value: number, at: number): void {
   buffer.writeUInt32BE(value - high * 2 ** 32, at + 4);
 }
 
+/** The value of a hex digit by its character code. */
+const nibbles = new Uint8Array(128);
+for (let digit = 0; digit < 16; digit++) {
+  nibbles[digit.toString(16).charCodeAt(0)] = digit;
+  nibbles[digit.toString(16).toUpperCase().charCodeAt(0)] = digit;
+}
+
+/** Where the bytes of a uuid begin in its text: 8-4-4-4-12. */
+const uuidBytes = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+
+/** Digit by digit: five calls of Buffer.write cost more than thirty-two look-ups. */
 function writeUuid(buffer: Buffer, value: string, at: number): void {
-  buffer.write(value.slice(0, 8), at, 'hex');
-  buffer.write(value.slice(9, 13), at + 4, 'hex');
-  buffer.write(value.slice(14, 18), at + 6, 'hex');
-  buffer.write(value.slice(19, 23), at + 8, 'hex');
-  buffer.write(value.slice(24), at + 10, 'hex');
+  for (let i = 0; i < 16; i++) {
+    const from = uuidBytes[i] as number;
+    buffer[at + i] = ((nibbles[value.charCodeAt(from)] as number) << 4) | (nibbles[value.charCodeAt(from + 1)] as number);
+  }
 }

@@ -35,6 +35,37 @@ export interface Lease {
   lease_id: string;
 }
 
+/** A run that succeeded, with its result as JSON. */
+export interface Success extends Lease {
+  result: string | null;
+  reason: string | null;
+}
+
+/** Most runs succeed: they have a statement of their own that does only that. Answers how many leases matched. */
+export async function settleSuccesses(db: Queryable, segment: number, successes: readonly Success[]): Promise<number> {
+  const rows = await db.query<{ settled: number }>(sql`
+    with settled as (
+      delete from punctual.running r
+      using unnest(
+        ${uuids(successes, (o) => o.run_id)}::uuid[], ${uuids(successes, (o) => o.lease_id)}::uuid[],
+        ${texts(successes, (o) => o.reason)}::text[], ${texts(successes, (o) => o.result)}::text[])
+        as o (run_id, lease_id, reason, result)
+      where r.segment = ${segment}::smallint and r.run_id = o.run_id and r.lease_id = o.lease_id
+      returning r.segment, r.run_id, r.job_id, r.lane_id, r.attempt, r.cause, r.lease_id, r.worker_id, r.scheduled_for, r.due_at,
+                r.started_at, o.reason, o.result
+    ),
+    ended as (
+      insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, lease_id, worker_id,
+                                       scheduled_for, due_at, started_at, result)
+      select segment, run_id, job_id, lane_id, attempt, cause, 'SUCCESS', reason, lease_id, worker_id,
+             scheduled_for, due_at, started_at, result
+      from settled
+    )
+    select count(*)::integer as settled
+    from settled`);
+  return rows[0]?.settled ?? 0;
+}
+
 export async function settleRuns(db: Queryable, segment: number, settlements: readonly Settlement[]): Promise<Lease[]> {
   const s = settlements;
   return db.query<Lease>(sql`
