@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { after, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import type { Run } from '@punctual/contract';
 import { eventually } from '../support/eventually.ts';
 import { type House, openHouse } from '../support/house.ts';
@@ -40,24 +40,26 @@ async function bookHash(house: House): Promise<string> {
 }
 
 for (const servers of [1, 3]) {
-  test(`a worker killed with -9: its run starts elsewhere within lease + 2 s (${servers} server)`, async () => {
-    await using house = await openHouse({ servers });
-    const ledger = newLedger();
-    await using first = await startLedgerWorker({ url: house.url, id: 'first', ledger });
-    const { job_id, run_id = '' } = await house.client.jobs.create({ type: 'work', payload: { ms: 60_000 } });
-    await started(ledger, run_id);
-    await using second = await startLedgerWorker({ url: house.servers.at(-1)?.url ?? '', id: 'second', ledger });
-    const killedAt = monotonicNow();
-    await first.kill('SIGKILL');
-    await started(ledger, run_id, 2);
-    const again = readLedger(ledger).find((line) => line.attempt === 2);
-    assert.equal(again?.worker, 'second');
-    const tookMs = (again?.at_ms ?? 0) - killedAt;
-    assert.ok(tookMs < house.config.lease_ms + 2_000, `it took ${tookMs} ms`);
-    assert.deepEqual(overlaps(readLedger(ledger)), []);
-    await house.client.jobs.cancel(job_id);
-    await house.ended(job_id);
-    await second.kill('SIGTERM');
+  describe(`with ${servers} server${servers > 1 ? 's' : ''}`, () => {
+    test('a worker killed with -9: its run starts elsewhere within lease + 2 s', async () => {
+      await using house = await openHouse({ servers });
+      const ledger = newLedger();
+      await using first = await startLedgerWorker({ url: house.url, id: 'first', ledger });
+      const { job_id, run_id = '' } = await house.client.jobs.create({ type: 'work', payload: { ms: 60_000 } });
+      await started(ledger, run_id);
+      await using second = await startLedgerWorker({ url: house.servers.at(-1)?.url ?? '', id: 'second', ledger });
+      const killedAt = monotonicNow();
+      await first.kill('SIGKILL');
+      await started(ledger, run_id, 2);
+      const again = readLedger(ledger).find((line) => line.attempt === 2);
+      assert.equal(again?.worker, 'second');
+      const tookMs = (again?.at_ms ?? 0) - killedAt;
+      assert.ok(tookMs < house.config.lease_ms + 2_000, `it took ${tookMs} ms`);
+      assert.deepEqual(overlaps(readLedger(ledger)), []);
+      await house.client.jobs.cancel(job_id);
+      await house.ended(job_id);
+      await second.kill('SIGTERM');
+    });
   });
 }
 
@@ -90,27 +92,29 @@ test('a worker frozen past its lease changes nothing when it wakes', async () =>
 });
 
 for (const deaf of [false, true]) {
-  test(`a worker that is cut off stops its work before another can start it${deaf ? ', even work that does not listen' : ''}`, async () => {
-    await using house = await openHouse();
-    await using proxy = await startProxy(house.url);
-    const ledger = newLedger();
-    await using cutOff = await startLedgerWorker({ url: proxy.url, id: 'cut-off', ledger });
-    const { job_id, run_id = '' } = await house.client.jobs.create({ type: 'work', payload: { ms: 20_000, deaf } });
-    await started(ledger, run_id);
-    await using other = await startLedgerWorker({ url: house.url, id: 'other', ledger });
-    proxy.swallow();
-    await started(ledger, run_id, 2);
-    const lines = readLedger(ledger);
-    assert.deepEqual(overlaps(lines), []);
-    assert.equal(lines.find((line) => line.attempt === 2)?.worker, 'other');
-    if (deaf) await eventually(() => assert.equal(cutOff.child.signalCode, 'SIGKILL'));
-    else
-      assert.ok(
-        lines.some((line) => line.attempt === 1 && line.what === 'stop'),
-        'it was not told to stop',
-      );
-    await house.client.jobs.cancel(job_id);
-    assert.ok(await other.kill('SIGKILL').then(() => true));
+  describe(`work that ${deaf ? 'does not listen' : 'listens'}`, () => {
+    test('a worker that is cut off stops its work before another can start it', async () => {
+      await using house = await openHouse();
+      await using proxy = await startProxy(house.url);
+      const ledger = newLedger();
+      await using cutOff = await startLedgerWorker({ url: proxy.url, id: 'cut-off', ledger });
+      const { job_id, run_id = '' } = await house.client.jobs.create({ type: 'work', payload: { ms: 20_000, deaf } });
+      await started(ledger, run_id);
+      await using other = await startLedgerWorker({ url: house.url, id: 'other', ledger });
+      proxy.swallow();
+      await started(ledger, run_id, 2);
+      const lines = readLedger(ledger);
+      assert.deepEqual(overlaps(lines), []);
+      assert.equal(lines.find((line) => line.attempt === 2)?.worker, 'other');
+      if (deaf) await eventually(() => assert.equal(cutOff.child.signalCode, 'SIGKILL'));
+      else
+        assert.ok(
+          lines.some((line) => line.attempt === 1 && line.what === 'stop'),
+          'it was not told to stop',
+        );
+      await house.client.jobs.cancel(job_id);
+      assert.ok(await other.kill('SIGKILL').then(() => true));
+    });
   });
 }
 
@@ -196,7 +200,7 @@ test('a job that kills its worker ends in the dead letters after exactly its att
   for (let attempt = 1; attempt <= 3; attempt++) {
     await using victim = await startLedgerWorker({ url: house.url, id: `victim-${attempt}`, ledger });
     await started(ledger, run_id, attempt);
-    await victim.exited;
+    await victim.ended;
   }
   const run = await house.ended(job_id);
   assert.equal(run.status, 'FAILED');

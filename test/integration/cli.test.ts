@@ -6,10 +6,22 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import type { BulkCreated, Job, JobCreated, JobPage, Run, RunPage, WorkerList } from '@punctual/contract';
-import type { Handler } from '@punctual/sdk';
+import type {
+  BulkCreated,
+  DeadLetter,
+  DeadLetterPage,
+  Job,
+  JobCreated,
+  JobPage,
+  Run,
+  RunAccepted,
+  RunPage,
+  WorkerList,
+} from '@punctual/contract';
+import { FatalError, type Handler } from '@punctual/sdk';
+import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
-import { cleanEnvironment, program, punctual } from './punctual.ts';
+import { cleanEnvironment, program, runPunctual } from '../support/process.ts';
 
 const handlers: Record<string, Handler> = {
   echo: (run, { log }) => {
@@ -20,10 +32,16 @@ const handlers: Record<string, Handler> = {
   sleep: (_, { signal }) =>
     new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
 };
+/** Jobs that fail for good until their name is here. */
+const mended = new Set<string>();
+handlers['fatal'] = (run) => {
+  if (!mended.has(run.name)) throw new FatalError(`no such account \u001b[2J ${run.name}`);
+  return 'mended';
+};
 const house = await openHouse({ workers: 1, handlers });
 after(() => house[Symbol.asyncDispose]());
 
-const ask = (words: string[], input = '') => punctual(words, { env: { PUNCTUAL_URL: house.url }, input });
+const ask = (words: string[], input = '') => runPunctual(words, { env: { PUNCTUAL_URL: house.url }, input });
 
 async function succeeds(words: string[], input = ''): Promise<string> {
   const { code, stdout, stderr } = await ask(words, input);
@@ -38,6 +56,9 @@ async function parsed<T>(words: string[], input = ''): Promise<T> {
 /** A job that does not start by itself while the tests run. */
 const later = (...words: string[]) => parsed<JobCreated>(['jobs', 'create', '--type', 'echo', '--in', '1h', ...words]);
 
+/** For long commands none of whose words has a space in it. */
+const typed = (line: string): string[] => line.split(' ');
+
 const uuid = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 
 test('a job that is created and waited for prints its outcome and exits with 0', async () => {
@@ -50,19 +71,7 @@ test('a job that is created and waited for prints its outcome and exits with 0',
 });
 
 test('a job that fails while it is waited for exits with 2 and says why', async () => {
-  const words = [
-    'jobs',
-    'create',
-    '--type',
-    'sleep',
-    '--payload',
-    '{"ms":60000}',
-    '--timeout',
-    '100ms',
-    '--max-retries',
-    '0',
-    '--wait',
-  ];
+  const words = typed('jobs create --type sleep --payload {"ms":60000} --timeout 100ms --max-retries 0 --wait');
   const { code, stdout } = await ask(words);
   assert.equal(code, 2);
   assert.match(stdout, /status +FAILED \(timed_out\)/);
@@ -85,45 +94,24 @@ test('without --wait the ids are printed and the way to look is a remark', async
 
 test('flags arrive at the server as they were given', async () => {
   const { job_id } = await later(
-    ...[
-      '--name',
-      'Report für Jürgen',
-      '--queue',
-      'mail',
-      '--priority',
-      '8',
-      '--tag',
-      'a',
-      '--tag',
-      'b',
-      '--user',
-      'u003',
-    ],
-    ...['--max-retries', '7', '--timeout', '90s', '--backoff-base', '3s', '--payload', '{"deep":{"a":[1]}}'],
+    ...['--name', 'Report für Jürgen', '--payload', '{"deep":{"a":[1]}}'],
+    ...typed('--queue mail --priority 8 --tag a --tag b --user u003'),
+    ...typed('--max-retries 7 --timeout 90s --run-timeout 10m --backoff-base 3s'),
   );
   const { job } = await parsed<{ job: Job }>(['jobs', 'show', job_id]);
-  const { name, queue, priority, tags, user_id, max_retries, timeout_ms, backoff, payload, schedule_type } = job;
-  assert.deepEqual(
-    { name, queue, priority, tags, user_id, max_retries, timeout_ms, base_ms: backoff.base_ms, payload, schedule_type },
-    {
-      ...{ name: 'Report für Jürgen', queue: 'mail', priority: 8, tags: ['a', 'b'], user_id: 'u003', max_retries: 7 },
-      ...{ timeout_ms: 90_000, base_ms: 3_000, payload: { deep: { a: [1] } }, schedule_type: 'FUTURE' },
-    },
-  );
+  const wanted = {
+    ...{ name: 'Report für Jürgen', queue: 'mail', priority: 8, tags: ['a', 'b'], user_id: 'u003', max_retries: 7 },
+    ...{ timeout_ms: 90_000, run_timeout_ms: 600_000, payload: { deep: { a: [1] } }, schedule_type: 'FUTURE' },
+    backoff: { ...job.backoff, base_ms: 3_000 },
+  };
+  assert.deepEqual({ ...job, ...wanted }, job);
+  assert.equal((await parsed<Job>(['jobs', 'update', job_id, '--run-timeout', 'none'])).run_timeout_ms, null);
 });
 
 test('--http and -- make executors', async () => {
   const http = await parsed<JobCreated>([
-    'jobs',
-    'create',
-    '--http',
-    'https://example.com/x',
-    '--method',
-    'put',
-    '--header',
+    ...typed('jobs create --http https://example.com/x --method put --in 1h --header'),
     'x-a: b',
-    '--in',
-    '1h',
   ]);
   assert.deepEqual((await parsed<{ job: Job }>(['jobs', 'show', http.job_id])).job.executor, {
     ...{ kind: 'http', url: 'https://example.com/x', method: 'PUT', headers: { 'x-a': 'b' } },
@@ -140,18 +128,7 @@ test('the same idempotency key and job is one job; another job under that key is
   const first = await later('--idempotency-key', key, '--payload', '1');
   const second = await later('--idempotency-key', key, '--payload', '1');
   assert.equal(second.job_id, first.job_id);
-  const { code, stderr } = await ask([
-    'jobs',
-    'create',
-    '--type',
-    'echo',
-    '--in',
-    '1h',
-    '--payload',
-    '2',
-    '--idempotency-key',
-    key,
-  ]);
+  const { code, stderr } = await ask(typed(`jobs create --type echo --in 1h --payload 2 --idempotency-key ${key}`));
   assert.equal(code, 1);
   assert.match(stderr, /^punctual: This Idempotency-Key was used before with a different body/);
 });
@@ -178,18 +155,9 @@ test('a list is filtered, paged, and prints ids whole', async () => {
   for (const id of ids) assert.ok(table.includes(id));
   assert.match(table, /^JOB +STATUS +NAME/);
   assert.ok(!table.includes('\u001b'));
-  const found = await parsed<JobPage>([
-    'jobs',
-    'list',
-    '--user',
-    user,
-    '--name',
-    'two',
-    '--status',
-    'pending',
-    '--created-after',
-    '10m',
-  ]);
+  const found = await parsed<JobPage>(
+    typed(`jobs list --user ${user} --name two --status pending --created-after 10m`),
+  );
   assert.deepEqual(
     found.jobs.map(({ name }) => name),
     ['two'],
@@ -273,27 +241,109 @@ test('runs are listed, shown and their logs printed', async () => {
 });
 
 test('a run that needed several attempts shows each of them', async () => {
-  const words = [
-    'jobs',
-    'create',
-    '--type',
-    'sleep',
-    '--payload',
-    '{"ms":60000}',
-    '--timeout',
-    '100ms',
-    '--max-retries',
-    '1',
-    '--backoff-base',
-    '0s',
-    '--wait',
-    '--json',
-  ];
+  const words = typed(
+    'jobs create --type sleep --payload {"ms":60000} --timeout 100ms --max-retries 1 --backoff-base 0s --wait --json',
+  );
   const { code, stdout } = await ask(words);
   assert.equal(code, 2);
   const shown = await succeeds(['runs', 'show', (JSON.parse(stdout) as Run).run_id]);
   assert.match(shown, /\n1 +timed_out/);
   assert.match(shown, /\n2 +timed_out/);
+});
+
+/** A run that has failed for good. */
+async function fails(name: string): Promise<Run> {
+  const { code, stdout } = await ask(['jobs', 'create', '--type', 'fatal', '--name', name, '--wait', '--json']);
+  assert.equal(code, 2);
+  return JSON.parse(stdout) as Run;
+}
+
+test('a run is cancelled before it starts and while it runs; one that has ended is told', async () => {
+  const { run_id: waiting = '' } = await later();
+  const { job_id, run_id: running = '' } = await parsed<JobCreated>(['jobs', 'create', '--type', 'sleep']);
+  await house.runWith(job_id, 'RUNNING');
+  const { code, stdout } = await ask(['runs', 'cancel', waiting, running]);
+  assert.equal(code, 0);
+  assert.equal(stdout, `run ${waiting} is CANCELLED\nrun ${running} is RUNNING; its worker was told to stop\n`);
+  assert.equal((await house.ended(job_id)).status, 'CANCELLED');
+  const again = await ask(['runs', 'cancel', running]);
+  assert.equal(again.code, 1);
+  assert.match(again.stderr, /^punctual: The run has ended already/);
+});
+
+test('a run that failed for good is shown with the way to retry it, and retrying twice makes one run', async () => {
+  const name = `retry-${randomUUID()}`;
+  const { run_id, job_id } = await fails(name);
+  assert.match((await ask(['runs', 'show', run_id])).stderr, new RegExp(`punctual runs retry ${run_id}`));
+  mended.add(name);
+  const { retried_run_id = '' } = await parsed<RunAccepted>(['runs', 'retry', run_id]);
+  assert.equal(await succeeds(['runs', 'retry', run_id]), `run ${run_id} is redriven by run ${retried_run_id}\n`);
+  assert.equal((await house.ended(job_id)).run_id, retried_run_id);
+});
+
+test('a run that waits for its next attempt is due now once it is retried', async () => {
+  const words = ['--type', 'sleep', '--timeout', '50ms', '--max-retries', '1', '--backoff-base', '1h'];
+  const { job_id, run_id = '' } = await parsed<JobCreated>(['jobs', 'create', ...words, '--backoff-max', '1h']);
+  await eventually(async () => assert.equal((await house.client.runs.get(run_id)).reason, 'retry'));
+  assert.match((await ask(['runs', 'show', run_id])).stderr, /Attempt 2 starts in .*; `punctual runs retry/);
+  assert.equal(await succeeds(['runs', 'retry', run_id]), `run ${run_id} is QUEUED and due now\n`);
+  assert.equal((await house.ended(job_id)).attempt_number, 2);
+});
+
+test('dead letters are listed by filter, shown, redriven and discarded', async () => {
+  const name = `one-${randomUUID()}`;
+  const { run_id } = await fails(name);
+  const found = await parsed<DeadLetterPage>(['dead-letters', 'list', '--type', 'fatal', '--search', name]);
+  assert.deepEqual(
+    found.dead_letters.map((letter) => [letter.run_id, letter.reason]),
+    [[run_id, 'failed']],
+  );
+  const table = await succeeds(['dead-letters', 'list', '--search', name, '--all']);
+  assert.match(table, new RegExp(`^RUN +REASON[^\n]*\n${run_id} +failed .*no such account ␛\\[2J`));
+  assert.equal(
+    (await ask(['dead-letters', 'list', '--search', name, '--reason', 'lost'])).stderr,
+    'no dead letter fits\n',
+  );
+  const shown = await ask(['dead-letters', 'show', run_id]);
+  assert.match(shown.stdout, /error +no such account/);
+  assert.match(shown.stderr, new RegExp(`punctual dead-letters redrive ${run_id}`));
+  const missing = randomUUID();
+  const { code, stdout, stderr } = await ask(['dead-letters', 'redrive', run_id, missing]);
+  assert.equal(code, 1);
+  assert.match(stdout, new RegExp(`^run ${run_id} is redriven by run ${uuid.source}\n$`));
+  assert.ok(stderr.startsWith(`run ${missing}\npunctual: No dead letter has this run id`), stderr);
+  assert.match(stderr, /punctual dead-letters list/);
+  const letter = await parsed<DeadLetter>(['dead-letters', 'show', run_id]);
+  assert.ok(stdout.includes(letter.redriven_run_id ?? 'none'));
+  const all = await parsed<DeadLetterPage>(['dead-letters', 'list', '--search', name, '--redriven']);
+  assert.ok(all.dead_letters.some((one) => one.run_id === run_id));
+  assert.match(await succeeds(['dead-letters', 'discard', run_id]), /is discarded/);
+  assert.equal((await ask(['dead-letters', 'show', run_id])).code, 1);
+});
+
+test('all dead letters that fit are redriven; without a filter only after a yes', async () => {
+  const user = `u-${randomUUID()}`;
+  const { jobs } = await house.client.jobs.createMany(
+    Array.from({ length: 12 }, () => ({ type: 'fatal', name: user, user_id: user })),
+  );
+  for (const { job_id } of jobs) await house.ended(job_id);
+  const others = await house.count('dead_letters', 'where redriven_at is null');
+  const refused = await ask(['dead-letters', 'redrive', '--all']);
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, /dead letters of all jobs; --yes says that you mean it/);
+  assert.equal(await house.count('dead_letters', 'where redriven_at is null'), others, 'nothing was redriven');
+  mended.add(user);
+  const some = await parsed<object>(['dead-letters', 'redrive', '--all', '--user', user, '--limit', '2']);
+  assert.deepEqual(some, { redriven: 2, done: false });
+  const rest = await ask(['dead-letters', 'redrive', '--all', '--user', user, '--reason', 'failed']);
+  assert.deepEqual(rest, { code: 0, stdout: '10 dead letters redriven\n', stderr: '' });
+  for (const { job_id } of jobs) assert.equal((await house.ended(job_id)).result, 'mended');
+  const { stderr } = await ask(['dead-letters', 'redrive', '--all', '--user', user]);
+  assert.equal(stderr, 'no dead letter fits\n');
+  assert.match(
+    await succeeds(['dead-letters', 'redrive', '--all', '--yes', '--limit', '1']),
+    /^1 dead letter redriven/,
+  );
 });
 
 test('workers are listed', async () => {
@@ -330,6 +380,10 @@ test('wrong usage exits with 2 and a suggestion', async () => {
     [['jobs', 'create', '--type', 'x', '--timeout', '5'], /is not a duration/],
     [['jobs', 'update', randomUUID()], /say what to change/],
     [['jobs', 'create', '--file', '-', '--type', 'x'], /cannot be combined with --type/],
+    [['dead-letters', 'redrive'], /say which: the ids of runs/],
+    [['dead-letters', 'redrive', '--all', randomUUID()], /ids of runs or --all, not both/],
+    [['dead-letters', 'redrive', randomUUID(), '--type', 'x'], /--type can only be used with --all/],
+    [['dead-letters', 'list', '--reason', 'x'], /It must be one of failed, timed_out, run_timed_out, lost/],
   ];
   for (const [words, sentence] of cases) {
     const { code, stderr } = await ask(words);
@@ -339,7 +393,7 @@ test('wrong usage exits with 2 and a suggestion', async () => {
 });
 
 test('a server that is not there is told in one sentence', async () => {
-  const { code, stderr } = await punctual(['jobs', 'list'], { env: { PUNCTUAL_URL: 'http://127.0.0.1:1' } });
+  const { code, stderr } = await runPunctual(['jobs', 'list'], { env: { PUNCTUAL_URL: 'http://127.0.0.1:1' } });
   assert.equal(code, 1);
   assert.equal(
     stderr,
@@ -353,35 +407,35 @@ test('a server that is not there is told in one sentence', async () => {
 
 test('--url wins over PUNCTUAL_URL, before and after the command', async () => {
   const env = { PUNCTUAL_URL: 'http://127.0.0.1:1' };
-  assert.equal((await punctual(['workers', 'list', '--url', house.url], { env })).code, 0);
-  assert.equal((await punctual(['--url', house.url, 'workers', 'list'], { env })).code, 0);
+  assert.equal((await runPunctual(['workers', 'list', '--url', house.url], { env })).code, 0);
+  assert.equal((await runPunctual(['--url', house.url, 'workers', 'list'], { env })).code, 0);
 });
 
 test('a mistyped setting is an error of every command, with a suggestion', async () => {
-  const { code, stderr } = await punctual(['jobs', 'list'], { env: { PUNCTUAL_URI: house.url } });
+  const { code, stderr } = await runPunctual(['jobs', 'list'], { env: { PUNCTUAL_URI: house.url } });
   assert.equal(code, 1);
   assert.match(stderr, /^punctual: PUNCTUAL_URI is not a configuration key; did you mean PUNCTUAL_URL\?/);
 });
 
 test('config prints every setting and hides the password', async () => {
   const env = { DATABASE_URL: 'postgres://me:secret@db/x' };
-  const { stdout } = await punctual(['config'], { env });
+  const { stdout } = await runPunctual(['config'], { env });
   assert.match(stdout, /DATABASE_URL = postgres:\/\/me:\*\*\*@db\/x {2}\(set\)/);
-  const json = await punctual(['config', '--json'], { env });
+  const json = await runPunctual(['config', '--json'], { env });
   assert.ok(!`${stdout}${json.stdout}`.includes('secret'));
   assert.ok((JSON.parse(json.stdout) as { env: string }[]).some((setting) => setting.env === 'PUNCTUAL_PORT'));
 });
 
 test('help says how each command is used, and the version is printed', async () => {
-  assert.match((await punctual(['--version'])).stdout, /^\d+\.\d+\.\d+\n$/);
+  assert.match((await runPunctual(['--version'])).stdout, /^\d+\.\d+\.\d+\n$/);
   for (const words of [['help'], [], ['--help']])
-    assert.match((await punctual(words)).stdout, /Run Punctual:[\s\S]*Use it:[\s\S]*Look after it:/);
+    assert.match((await runPunctual(words)).stdout, /Run Punctual:[\s\S]*Use it:[\s\S]*Look after it:/);
   for (const words of [
     ['help', 'jobs', 'create'],
     ['jobs', 'create', '--help'],
     ['jobs', 'help', 'create'],
   ]) {
-    const { code, stdout } = await punctual(words);
+    const { code, stdout } = await runPunctual(words);
     assert.equal(code, 0);
     assert.match(stdout, /Usage: punctual jobs create[\s\S]*--priority[\s\S]*Examples:/);
   }
@@ -391,13 +445,13 @@ test('doctor finds a server that answers, and says what is missing without a dat
   const folder = mkdtempSync(path.join(tmpdir(), 'punctual-doctor-'));
   try {
     const env = { PUNCTUAL_URL: house.url, PUNCTUAL_DATA_DIR: folder };
-    const { code, stdout } = await punctual(['doctor'], { env });
+    const { code, stdout } = await runPunctual(['doctor'], { env });
     assert.equal(code, 1);
     assert.match(stdout, /✓ node: version/);
     assert.match(stdout, /✓ disk: .* free/);
     assert.match(stdout, /✓ server: .* is ready/);
     assert.match(stdout, /✗ database: DATABASE_URL is not set/);
-    const { ok } = JSON.parse((await punctual(['doctor', '--json'], { env })).stdout) as { ok: boolean };
+    const { ok } = JSON.parse((await runPunctual(['doctor', '--json'], { env })).stdout) as { ok: boolean };
     assert.equal(ok, false);
   } finally {
     rmSync(folder, { recursive: true });
@@ -406,7 +460,7 @@ test('doctor finds a server that answers, and says what is missing without a dat
 
 test('server and migrate without a database say how to give them one', async () => {
   for (const words of [['server'], ['migrate']]) {
-    const { code, stderr } = await punctual(words);
+    const { code, stderr } = await runPunctual(words);
     assert.equal(code, 1);
     assert.match(stderr, /needs a PostgreSQL: set DATABASE_URL/);
   }

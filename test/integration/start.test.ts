@@ -10,7 +10,7 @@ import { test } from 'node:test';
 import type { Job, JobPage, Run, RunPage, WorkerList } from '@punctual/contract';
 import { startEmbedded } from '@punctual/server/embedded';
 import { eventually } from '../support/eventually.ts';
-import { processesWith, punctual, type Staying, stay } from './punctual.ts';
+import { processesWith, runPunctual, type Started, startPunctual } from '../support/process.ts';
 
 /** A folder of our own that is gone at the end of the scope, and whoever still works in it. */
 function temporaryFolder(): Disposable & { path: string } {
@@ -26,11 +26,11 @@ function temporaryFolder(): Disposable & { path: string } {
 
 type Env = Record<string, string>;
 
-async function startIn(folder: string, env: Env = {}): Promise<{ house: Staying; url: string }> {
-  const house = stay(['start'], { PUNCTUAL_DATA_DIR: folder, PUNCTUAL_PORT: '0', ...env });
+async function startIn(folder: string, env: Env = {}): Promise<{ house: Started; url: string }> {
+  const house = startPunctual(['start'], { PUNCTUAL_DATA_DIR: folder, PUNCTUAL_PORT: '0', ...env }, { ownGroup: true });
   const url = await eventually(
     () => {
-      assert.equal(house.process.exitCode, null, house.stderr());
+      assert.equal(house.child.exitCode, null, house.stderr());
       const found = /dashboard +(http:\/\/\S+?)\//.exec(house.stdout())?.[1];
       assert.ok(
         found !== undefined && house.stdout().includes('Ctrl-C stops everything'),
@@ -43,14 +43,14 @@ async function startIn(folder: string, env: Env = {}): Promise<{ house: Staying;
   return { house, url };
 }
 
-const stopped = async (house: Staying, folder: string) => {
+const stopped = async (house: Started, folder: string) => {
   assert.deepEqual(await house.ended, { code: 0, signal: null }, house.stderr());
   await eventually(() => assert.deepEqual(processesWith(folder), []));
   assert.equal(existsSync(path.join(folder, 'running.json')), false);
 };
 
 async function create(url: string, words: string[]): Promise<Run> {
-  const { code, stdout, stderr } = await punctual(['jobs', 'create', ...words, '--wait', '--json', '--url', url]);
+  const { code, stdout, stderr } = await runPunctual(['jobs', 'create', ...words, '--wait', '--json', '--url', url]);
   assert.equal(code, 0, stdout + stderr);
   return JSON.parse(stdout) as Run;
 }
@@ -92,9 +92,9 @@ test('it comes up in an empty folder, and what it prints works as pasted', async
     pid: number;
     url: string;
   };
-  assert.equal(running.pid, house.process.pid);
+  assert.equal(running.pid, house.pid);
   assert.equal(running.url, url);
-  house.signal('SIGINT');
+  house.signalGroup('SIGINT');
   await stopped(house, folder.path);
 });
 
@@ -106,8 +106,8 @@ test('the worker it brings calls this machine by http, and runs programs only wh
     const first = await startIn(folder.path);
     assert.equal((await create(first.url, ['--http', `http://127.0.0.1:${port}/`])).status, 'SUCCESS');
     const words = ['jobs', 'create', '--url', first.url, '--wait', '200ms', '--', 'true'];
-    assert.equal((await punctual(words)).code, 2);
-    first.house.signal('SIGTERM');
+    assert.equal((await runPunctual(words)).code, 2);
+    first.house.signalGroup('SIGTERM');
     await stopped(first.house, folder.path);
     // The program that waited is run once it is allowed.
     const second = await startIn(folder.path, { PUNCTUAL_ALLOW_SHELL: 'true' });
@@ -118,7 +118,7 @@ test('the worker it brings calls this machine by http, and runs programs only wh
         ['SUCCESS'],
       );
     });
-    second.house.signal('SIGTERM');
+    second.house.signalGroup('SIGTERM');
     await stopped(second.house, folder.path);
   } finally {
     target.close();
@@ -128,32 +128,35 @@ test('the worker it brings calls this machine by http, and runs programs only wh
 test('a second start in the same folder is refused with the URL and process of the first', async () => {
   using folder = temporaryFolder();
   const { house, url } = await startIn(folder.path);
-  const { code, stderr } = await punctual(['start'], { env: { PUNCTUAL_DATA_DIR: folder.path, PUNCTUAL_PORT: '0' } });
+  const { code, stderr } = await runPunctual(['start'], {
+    env: { PUNCTUAL_DATA_DIR: folder.path, PUNCTUAL_PORT: '0' },
+  });
   assert.equal(code, 1);
   assert.match(stderr, /^punctual: Punctual is already running at /);
-  assert.ok(stderr.includes(url) && stderr.includes(`process ${house.process.pid}`), stderr);
+  assert.ok(stderr.includes(url) && stderr.includes(`process ${house.pid}`), stderr);
   assert.equal((await fetch(`${url}/readyz`)).status, 200);
-  house.signal('SIGINT');
+  house.signalGroup('SIGINT');
   await stopped(house, folder.path);
 });
 
 test('of two starts at the same moment one comes up and the other is told where', async () => {
   using folder = temporaryFolder();
   const env = { PUNCTUAL_DATA_DIR: folder.path, PUNCTUAL_PORT: '0' };
-  const both = [stay(['start'], env), stay(['start'], env)];
+  const start = () => startPunctual(['start'], env, { ownGroup: true });
+  const both = [start(), start()];
   const loser = await Promise.race(both.map(async (house) => ({ house, ...(await house.ended) })));
   assert.equal(loser.code, 1);
   assert.match(loser.house.stderr(), /already running at http|is starting or stopping/);
-  const winner = both.find((house) => house !== loser.house) as Staying;
+  const winner = both.find((house) => house !== loser.house) as Started;
   await eventually(() => assert.match(winner.stdout(), /Punctual \S+ is ready/), { withinMs: 60_000 });
-  winner.signal('SIGINT');
+  winner.signalGroup('SIGINT');
   await stopped(winner, folder.path);
 });
 
 test('Ctrl-C lets a run finish, and a restart still knows the jobs', async () => {
   using folder = temporaryFolder();
   const first = await startIn(folder.path);
-  const slow = await punctual([
+  const slow = await runPunctual([
     'jobs',
     'create',
     '--type',
@@ -165,13 +168,13 @@ test('Ctrl-C lets a run finish, and a restart still knows the jobs', async () =>
     first.url,
   ]);
   const { job_id } = JSON.parse(slow.stdout) as { job_id: string };
-  await punctual(['jobs', 'create', '--type', 'echo', '--in', '1h', '--name', 'kept', '--url', first.url]);
+  await runPunctual(['jobs', 'create', '--type', 'echo', '--in', '1h', '--name', 'kept', '--url', first.url]);
   await eventually(async () => {
     const { latest_run } = (await (await fetch(`${first.url}/jobs/${job_id}/status`)).json()) as { latest_run: Run };
     assert.equal(latest_run.status, 'RUNNING');
   });
-  first.house.signal('SIGINT');
-  first.house.signal('SIGINT'); // as `npm start` delivers it: one key press, twice
+  first.house.signalGroup('SIGINT');
+  first.house.signalGroup('SIGINT'); // as `npm start` delivers it: one key press, twice
   await stopped(first.house, folder.path);
   const second = await startIn(folder.path);
   const { latest_run } = (await (await fetch(`${second.url}/jobs/${job_id}/status`)).json()) as { latest_run: Run };
@@ -182,20 +185,20 @@ test('Ctrl-C lets a run finish, and a restart still knows the jobs', async () =>
     jobs.map(({ status }: Job) => status),
     ['SCHEDULED'],
   );
-  second.house.signal('SIGTERM');
+  second.house.signalGroup('SIGTERM');
   await stopped(second.house, folder.path);
 });
 
 test('a second Ctrl-C stops at once and leaves no process', async () => {
   using folder = temporaryFolder();
   const { house, url } = await startIn(folder.path);
-  await punctual(['jobs', 'create', '--type', 'sleep', '--payload', '{"ms":60000}', '--url', url]);
+  await runPunctual(['jobs', 'create', '--type', 'sleep', '--payload', '{"ms":60000}', '--url', url]);
   await eventually(async () => {
     const { runs } = (await (await fetch(`${url}/runs?status=RUNNING`)).json()) as RunPage;
     assert.equal(runs.length, 1);
   });
-  house.signal('SIGINT');
-  const again = setInterval(() => house.signal('SIGINT'), 600);
+  house.signalGroup('SIGINT');
+  const again = setInterval(() => house.signalGroup('SIGINT'), 600);
   const { code } = await house.ended.finally(() => clearInterval(again));
   assert.equal(code, 130);
   await eventually(() => assert.deepEqual(processesWith(folder.path), []));
@@ -206,15 +209,14 @@ test('kill -9 leaves no process behind, also none of a job, and the next start w
   const first = await startIn(folder.path, { PUNCTUAL_ALLOW_SHELL: 'true' });
   const mark = `MARK=${folder.path}/job`;
   const words = ['jobs', 'create', '--url', first.url, '--env', mark, '--', 'sh', '-c', 'sleep 600 & wait'];
-  assert.equal((await punctual(words)).code, 0);
+  assert.equal((await runPunctual(words)).code, 0);
   await eventually(() => assert.equal(processesWith(mark).filter((line) => / (sh|sleep) |\/sh /.test(line)).length, 2));
-  first.house.process.kill('SIGKILL');
-  await first.house.ended;
+  await first.house.kill('SIGKILL');
   await eventually(() => assert.deepEqual(processesWith(folder.path), []));
   assert.equal(existsSync(path.join(folder.path, 'running.json')), true, 'a stale one is left behind');
   const second = await startIn(folder.path);
   assert.equal((await create(second.url, ['--type', 'echo'])).status, 'SUCCESS');
-  second.house.signal('SIGINT');
+  second.house.signalGroup('SIGINT');
   await stopped(second.house, folder.path);
 });
 
@@ -234,7 +236,7 @@ test('a worker or a PostgreSQL that dies under it is started again, and work goe
   await eventually(async () => assert.equal((await create(url, ['--type', 'echo'])).status, 'SUCCESS'), {
     withinMs: 60_000,
   });
-  house.signal('SIGINT');
+  house.signalGroup('SIGINT');
   await stopped(house, folder.path);
 });
 
@@ -242,12 +244,14 @@ test('doctor examines the embedded database while it runs', async () => {
   using folder = temporaryFolder();
   const { house, url } = await startIn(folder.path);
   await workerPid(url);
-  const { code, stdout } = await punctual(['doctor'], { env: { PUNCTUAL_DATA_DIR: folder.path, PUNCTUAL_URL: url } });
+  const { code, stdout } = await runPunctual(['doctor'], {
+    env: { PUNCTUAL_DATA_DIR: folder.path, PUNCTUAL_URL: url },
+  });
   assert.equal(code, 0, stdout);
   for (const check of ['node', 'disk', 'server', 'database', 'migrations', 'invariants'])
     assert.match(stdout, new RegExp(`✓ ${check}:`));
   assert.equal((await fetch(`${url}/readyz`)).status, 200, 'the PostgreSQL it attached to still runs');
-  house.signal('SIGINT');
+  house.signalGroup('SIGINT');
   await stopped(house, folder.path);
 });
 
@@ -271,12 +275,12 @@ test('with DATABASE_URL no embedded PostgreSQL is started; what keeps it from st
   );
 
   const env = { PUNCTUAL_DATA_DIR: folder.path, DATABASE_URL: databaseUrl };
-  const migrated = await punctual(['migrate', '--dry-run', '--json'], { env });
+  const migrated = await runPunctual(['migrate', '--dry-run', '--json'], { env });
   assert.deepEqual((JSON.parse(migrated.stdout) as { pending: string[] }).pending, []);
-  const taken = await punctual(['start'], { env: { ...env, PUNCTUAL_PORT: new URL(url).port } });
+  const taken = await runPunctual(['start'], { env: { ...env, PUNCTUAL_PORT: new URL(url).port } });
   assert.equal(taken.code, 1);
   assert.match(taken.stderr, new RegExp(`^punctual: a Punctual already answers at ${url}`));
-  house.signal('SIGINT');
+  house.signalGroup('SIGINT');
   await stopped(house, folder.path);
 
   const wrong: [string, RegExp][] = [
@@ -287,7 +291,7 @@ test('with DATABASE_URL no embedded PostgreSQL is started; what keeps it from st
   ];
   for (const [DATABASE_URL, sentence] of wrong) {
     for (const command of ['start', 'server', 'migrate']) {
-      const { code, stdout, stderr } = await punctual([command], {
+      const { code, stdout, stderr } = await runPunctual([command], {
         env: { PUNCTUAL_DATA_DIR: folder.path, PUNCTUAL_PORT: '0', DATABASE_URL },
       });
       assert.equal(code, 1, `${command} with ${DATABASE_URL}`);
@@ -304,7 +308,7 @@ test('a port that another program uses is named, with the way to choose another'
   const other = net.createServer();
   const port = await listening(other);
   try {
-    const { code, stderr } = await punctual(['start'], {
+    const { code, stderr } = await runPunctual(['start'], {
       env: { PUNCTUAL_DATA_DIR: folder.path, PUNCTUAL_PORT: String(port) },
     });
     assert.equal(code, 1);
@@ -323,19 +327,16 @@ test('a port that another program uses is named, with the way to choose another'
 test('a server and a worker of their own work together and drain when told to', async () => {
   using outside = temporaryFolder();
   await using postgres = await startEmbedded({ dataDir: outside.path, durable: false });
-  const server = stay(['server', '--json'], {
-    DATABASE_URL: postgres.url,
-    PUNCTUAL_PORT: '0',
-    PUNCTUAL_DATA_DIR: outside.path,
-  });
+  const ownGroup = true;
+  const env = { DATABASE_URL: postgres.url, PUNCTUAL_PORT: '0', PUNCTUAL_DATA_DIR: outside.path };
+  const server = startPunctual(['server', '--json'], env, { ownGroup });
   const { url } = await eventually(() => JSON.parse(server.stdout()) as { url: string }, { withinMs: 60_000 });
-  const worker = stay(['worker', '--url', url, '--id', 'w-own', '--slots', '2', '--queues', 'mail,slow', '--json'], {
-    PUNCTUAL_DATA_DIR: outside.path,
-  });
+  const words = ['worker', '--url', url, '--id', 'w-own', '--slots', '2', '--queues', 'mail,slow', '--json'];
+  const worker = startPunctual(words, { PUNCTUAL_DATA_DIR: outside.path }, { ownGroup });
   await eventually(() => assert.match(worker.stdout(), /"worker_id":"w-own"/), { withinMs: 60_000 });
   const run = await create(url, ['--type', 'echo', '--queue', 'mail']);
   assert.equal(run.executor_id, 'w-own');
-  const ignored = await punctual([
+  const ignored = await runPunctual([
     'jobs',
     'create',
     '--type',
@@ -348,9 +349,9 @@ test('a server and a worker of their own work together and drain when told to', 
     url,
   ]);
   assert.equal(ignored.code, 2);
-  worker.signal('SIGTERM');
+  worker.signalGroup('SIGTERM');
   assert.equal((await worker.ended).code, 0);
-  server.signal('SIGTERM');
+  server.signalGroup('SIGTERM');
   assert.equal((await server.ended).code, 0);
 });
 

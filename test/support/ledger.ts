@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Punctual, startProcess } from './process.ts';
+import { type Started, startProcess } from './process.ts';
 
 export interface LedgerLine {
   run_id: string;
@@ -20,7 +20,7 @@ export async function startLedgerWorker(options: {
   id: string;
   ledger: string;
   slots?: number;
-}): Promise<Punctual> {
+}): Promise<Started> {
   const worker = startProcess(
     process.execPath,
     [program, options.url, options.id, path.resolve(options.ledger), String(options.slots ?? 5)],

@@ -7,8 +7,10 @@ import type { Metrics } from '../base/metrics.ts';
 import { type ClaimedRun, claimRuns } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
 import type { Lane, Lanes } from '../store/lanes.ts';
+import { settleRuns } from '../store/settle.ts';
 import { LowWater } from './low_water.ts';
 import { freeSlots, type Session } from './sessions.ts';
+import { settleFlagged } from './settle.ts';
 
 export interface ClaimerOptions {
   db: Database;
@@ -124,7 +126,12 @@ export class Claimer {
       release(slots);
       for (const run of runs) this.#lowWater.taken(segment, run.lane_id, Number(run.fence));
       if (runs.length === slots.length) group.hot.add(segment);
-      this.#deliver(runs, lease_id, slots);
+      const flagged = runs.filter((run) => run.flag !== null);
+      this.#deliver(flagged.length === 0 ? runs : runs.filter((run) => run.flag === null), lease_id, slots);
+      if (flagged.length > 0) {
+        const settlements = flagged.map(({ run_id, flag }) => settleFlagged({ run_id, lease_id }, flag ?? 'paused'));
+        await settleRuns(this.#options.db, segment, settlements);
+      }
     } catch (error) {
       // The claim may have been made all the same: the book must be compared before these sessions get more.
       release(slots);
@@ -200,7 +207,7 @@ function grantJson(run: ClaimedRun, lane: Lane, leaseId: string): string {
     `{"run_id":"${run.run_id}","lease_id":"${leaseId}","job_id":"${run.job_id}","name":${JSON.stringify(run.name)},` +
     `"type":"${lane.type}","queue":"${lane.queue}","priority":${lane.priority},"user_id":${JSON.stringify(run.user_id)},` +
     `"attempt_number":${run.attempt},"max_attempts":${run.max_retries + 1},"timeout_ms":${run.timeout_ms},` +
-    `"due_at":"${rfc3339(run.due_at)}","scheduled_for":"${rfc3339(run.scheduled_for)}","fence":${run.fence}` +
+    `"due_at":"${rfc3339(run.due_at)}","scheduled_for":"${rfc3339(run.scheduled_for ?? run.due_at)}","fence":${run.fence}` +
     `${executor},"payload":${run.payload ?? 'null'}}`
   );
 }

@@ -89,7 +89,7 @@ async function decide(db: Queryable, segment: number, outcomes: readonly Outcome
   const facts = new Map((failing.length === 0 ? [] : await readFailing(db, segment, failing)).map((run) => [leaseText(run), run]));
   return outcomes.map((outcome) => {
     const { run_id, lease_id } = outcome;
-    if (outcome.status === 'RELEASED') return { ...plain, run_id, lease_id, move: 'release', status: 'CANCELLED' };
+    if (outcome.status === 'RELEASED') return { ...plain, started: false, run_id, lease_id, move: 'release', status: 'CANCELLED' };
     if (outcome.status === 'FAILED') return settleFailure(outcome, facts.get(leaseText(outcome)));
     return {
       ...plain,
@@ -102,6 +102,15 @@ async function decide(db: Queryable, segment: number, outcomes: readonly Outcome
       error: cleanText(outcome.error_message),
     };
   });
+}
+
+/** A run that was claimed although it must not start. */
+export function settleFlagged(lease: Lease, flag: 'cancelled' | 'paused' | 'too_late'): Settlement {
+  const never = { ...plain, ...lease, started: false } as const;
+  if (flag === 'paused') return { ...never, move: 'hold', status: 'CANCELLED' };
+  if (flag === 'cancelled') return { ...never, move: 'end', status: 'CANCELLED', reason: 'job_cancelled' };
+  const error = 'The time the whole run may take was over before it could start.';
+  return { ...never, move: 'end', status: 'FAILED', reason: 'run_timed_out', error };
 }
 
 function settleFailure(outcome: Outcome, run: FailingRun | undefined): Settlement {
@@ -126,7 +135,7 @@ function settleFailure(outcome: Outcome, run: FailingRun | undefined): Settlemen
   return { ...failure, move: 'end', reason: next.reason === 'run_timed_out' ? 'run_timed_out' : attempt_outcome };
 }
 
-const plain = { reason: null, attempt_outcome: null, error: null, result: null, retry_delay_ms: null };
+const plain = { started: true, reason: null, attempt_outcome: null, error: null, result: null, retry_delay_ms: null };
 
 function toSuccess(run_id: string, lease_id: string, result: unknown): Success {
   if (result === undefined) return { run_id, lease_id, result: null, reason: null };

@@ -2,7 +2,8 @@
 //
 //   running ──delete where lease_id matches──▶ ended_runs    move = 'end'; a failure also becomes a dead letter
 //                                          ├─▶ waiting       move = 'retry'
-//                                          └─▶ ready         move = 'release': it never started, the attempt does not count
+//                                          ├─▶ ready         move = 'release': it never started
+//                                          └─▶ waiting       move = 'hold': its job is paused
 //
 // The fence: a row is deleted only if (run_id, lease_id) is what the worker says. When the lease has moved on nothing
 // matches and nothing is written. The row lock orders settle with cancel, reap and a second settle: one of them deletes
@@ -12,14 +13,16 @@
 // settled by an earlier call whose answer was lost (findSettled).
 //
 // A run whose cancel was asked for is not tried again: its failure is recorded as CANCELLED.
-import { int8s, texts, uuids } from './arrays.ts';
+import { int2s, int8s, texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { sql } from './sql.ts';
 
 export interface Settlement {
   run_id: string;
   lease_id: string;
-  move: 'end' | 'retry' | 'release';
+  move: 'end' | 'retry' | 'release' | 'hold';
+  /** false: the worker never heard of it, and the attempt does not count. */
+  started: boolean;
   /** The outcome of the run, when it ends. */
   status: 'SUCCESS' | 'FAILED' | 'CANCELLED';
   reason: string | null;
@@ -75,15 +78,16 @@ export async function settleRuns(db: Queryable, segment: number, settlements: re
         ${uuids(s, (o) => o.run_id)}::uuid[], ${uuids(s, (o) => o.lease_id)}::uuid[], ${texts(s, (o) => o.move)}::text[],
         ${texts(s, (o) => o.status)}::text[], ${texts(s, (o) => o.reason)}::text[],
         ${texts(s, (o) => o.attempt_outcome)}::text[], ${texts(s, (o) => o.error)}::text[],
-        ${texts(s, (o) => o.result)}::text[], ${int8s(s, (o) => o.retry_delay_ms)}::bigint[])
-        as o (run_id, lease_id, move, status, reason, attempt_outcome, error, result, retry_delay_ms)
+        ${texts(s, (o) => o.result)}::text[], ${int8s(s, (o) => o.retry_delay_ms)}::bigint[],
+        ${int2s(s, (o) => (o.started ? 0 : 1))}::smallint[])
+        as o (run_id, lease_id, move, status, reason, attempt_outcome, error, result, retry_delay_ms, uncounted)
     ),
     settled as (
       delete from punctual.running r
       using outcome o
       where r.segment = ${segment}::smallint and r.run_id = o.run_id and r.lease_id = o.lease_id
-      returning r.segment, r.run_id, r.job_id, r.lane_id, r.attempt, r.cause, r.lease_id, r.worker_id, r.scheduled_for, r.due_at,
-                r.started_at, o.reason, o.attempt_outcome, o.error, o.result, o.retry_delay_ms,
+      returning r.segment, r.run_id, r.job_id, r.lane_id, (r.attempt - o.uncounted)::smallint as attempt, r.cause, r.lease_id, r.worker_id,
+                r.scheduled_for, r.due_at, case when o.uncounted = 0 then r.started_at end as started_at, o.reason, o.attempt_outcome, o.error, o.result, o.retry_delay_ms,
                 case when r.cancel_at is not null and o.move <> 'end' then 'end' else o.move end as move,
                 case when r.cancel_at is not null and o.status <> 'SUCCESS' then 'CANCELLED' else o.status end as status
     ),
@@ -104,9 +108,15 @@ export async function settleRuns(db: Queryable, segment: number, settlements: re
     ),
     released as (
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
-      select segment, run_id, job_id, lane_id, attempt - 1, cause, scheduled_for, due_at
+      select segment, run_id, job_id, lane_id, attempt, cause, scheduled_for, due_at
       from settled
       where move = 'release'
+    ),
+    held as (
+      insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
+      select segment, run_id, job_id, lane_id, attempt, cause, 'paused', scheduled_for, due_at, 'infinity'
+      from settled
+      where move = 'hold'
     ),
     dead as (
       insert into punctual.dead_letters (segment, run_id, job_id, lane_id, reason, error, attempts, worker_id)
