@@ -1,6 +1,7 @@
 // The workers connected to this server, as it sees them: what they hold, what waits to be told to them, and the call
 // that waits for an answer. Memory only: the truth about leases is in the book, and losing this costs a heartbeat.
 import { type SyncRequest, type WorkerDescription } from '@punctual/contract';
+import { monotonicMs } from '../base/clock.ts';
 import type { Lease } from '../store/settle.ts';
 
 export interface Parked {
@@ -24,6 +25,8 @@ export interface Session {
   outbox: { lease: Lease; json: string }[];
   cancels: (Lease & { reason: string })[];
   parked: Parked | null;
+  /** Monotonic ms of the last answer that brought runs. */
+  fedAt: number;
   /** The highest call seen. */
   call: number;
   /** Slots for which a claim is under way. */
@@ -56,6 +59,7 @@ export class Sessions {
       outbox: [],
       cancels: [],
       parked: null,
+      fedAt: Number.NEGATIVE_INFINITY,
       call: 0,
       reserved: 0,
       // A session that has called before may have been granted runs by a server that is gone.
@@ -88,9 +92,13 @@ export class Sessions {
   }
 }
 
+/** A worker that was just given runs calls again at once: the next ones may be claimed while it is on its way. */
+const returnsWithinMs = 20;
+
 /** How many runs may be claimed for the session right now. */
 export function freeSlots(session: Session): number {
-  if (session.parked === null || session.worker === null || !session.accept || session.compare) return 0;
+  if (session.worker === null || !session.accept || session.compare) return 0;
+  if (session.parked === null && monotonicMs() - session.fedAt > returnsWithinMs) return 0;
   return Math.max(0, session.worker.slots - session.held.size - session.reserved);
 }
 

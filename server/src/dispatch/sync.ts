@@ -63,6 +63,7 @@ export class Sync {
     session.seenAt = arrivedAt;
     if (newest) {
       session.call = request.n;
+      session.accept = request.accept && request.bye !== true;
       session.parked?.answer();
     }
     const call: Call = { request, arrivedAt, closed, applied: this.#apply(session, request, arrivedAt) };
@@ -194,7 +195,6 @@ export class Sync {
   /** Answers when there is something to say, a newer call comes or a heartbeat has passed; never before all is applied. */
   async #wait(session: Session, call: Call): Promise<string> {
     const { request, closed } = call;
-    session.accept = request.accept;
     const parked = park(session, request.n, this.#options.heartbeatMs);
     closed.addEventListener('abort', parked.answer);
     try {
@@ -217,6 +217,7 @@ export class Sync {
     const { serverId, leaseMs, marginMs, heartbeatMs } = this.#options;
     const runs = session.outbox;
     session.outbox = [];
+    if (runs.length > 0) session.fedAt = monotonicMs();
     for (const { lease } of runs) session.held.set(lease.run_id, { lease_id: lease.lease_id, call: request.n });
     const cancel = session.cancels;
     session.cancels = [];
