@@ -104,7 +104,9 @@ export type Grant = Static<typeof Grant>;
 export const SyncAnswer = Type.Object({
   server_id: Type.String(),
   lease_ms: Type.Integer({ description: 'How long the lease holds, counted from when the call was sent' }),
-  margin_ms: Type.Integer({ description: 'Stop all work this long before the lease ends when it could not be renewed' }),
+  margin_ms: Type.Integer({
+    description: 'Stop all work this long before the lease ends when it could not be renewed',
+  }),
   heartbeat_ms: Type.Integer({ description: 'Call again at least this often' }),
   describe: Type.Boolean({ description: 'true: send `worker` with the next call; until then no runs are granted' }),
   runs: Type.Array(Grant),

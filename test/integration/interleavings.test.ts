@@ -386,14 +386,14 @@ describe('submit and submit with one key', () => {
   test('the second waits for the first and creates nothing', async () => {
     const make = (): {
       job: NewJob;
-      submission: { segment: number; user_id: string; key: string; body_hash: string; job_ids: string[] };
+      submission: { segment: number; user_id: string; key: string; body_hash: string; job_id: string; jobs: number };
     } => {
       const prepared = prepareJob({ type: 'echo' }, Date.now());
       assert.ok(!('refused' in prepared));
       const job_id = newId('job', segment);
       return {
         job: { job: prepared, segment, job_id, run_id: firstRunId(job_id), lane_id: laneId, submission: job_id },
-        submission: { segment, user_id: '', key: 'k', body_hash: 'h', job_ids: [job_id] },
+        submission: { segment, user_id: '', key: 'k', body_hash: 'h', job_id, jobs: 1 },
       };
     };
     const [a, b] = [make(), make()];

@@ -30,6 +30,15 @@ export function newId(kind: IdKind, segment: number): string {
   return text;
 }
 
+/** The ids of things made together: the first, and as many that count on from it. They are known from the first. */
+export function idsFrom(first: string, count: number): string[] {
+  const ids = [first];
+  const [head, tailOfFirst] = [first.slice(0, 24), first.slice(32)];
+  const number = Number.parseInt(first.slice(24, 32), 16);
+  for (let i = 1; i < count; i++) ids.push(head + hex32((number + i) >>> 0) + tailOfFirst);
+  return ids;
+}
+
 /** The id of the run that a job is created with. */
 export function firstRunId(jobId: string): string {
   return `${jobId.slice(0, 32)}${idKinds.first_run}${jobId.slice(33)}`;
@@ -61,6 +70,10 @@ export const highestId = 'ffffffff-ffff-7fff-bfff-ffffffffffff';
 
 /** For what has no segment: sessions, leases, servers. */
 export const newToken = randomUUID;
+
+function hex32(n: number): string {
+  return `${hex[n >>> 24]}${hex[(n >>> 16) & 255]}${hex[(n >>> 8) & 255]}${hex[n & 255]}`;
+}
 
 function tail(kind: IdKind, segment: number): string {
   return `${idKinds[kind]}${(segment | 0x1000).toString(16).slice(1)}`;

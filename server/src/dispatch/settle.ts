@@ -51,14 +51,24 @@ export async function settleOutcomes(parts: Parts, outcomes: readonly Outcome[])
   return settled;
 }
 
-async function succeed({ db, metrics }: Parts, segment: number, outcomes: readonly Outcome[], settled: Settled): Promise<void> {
+async function succeed(
+  { db, metrics }: Parts,
+  segment: number,
+  outcomes: readonly Outcome[],
+  settled: Settled,
+): Promise<void> {
   const successes = outcomes.map(({ run_id, lease_id, result }) => toSuccess(run_id, lease_id, result));
   const applied = await settleSuccesses(db, segment, successes);
   metrics.runsEnded.inc({ outcome: 'success' }, applied);
   if (applied < outcomes.length) settled.refused.push(...(await unsettled(db, segment, outcomes)));
 }
 
-async function settleOthers({ db, metrics }: Parts, segment: number, outcomes: readonly Outcome[], settled: Settled): Promise<void> {
+async function settleOthers(
+  { db, metrics }: Parts,
+  segment: number,
+  outcomes: readonly Outcome[],
+  settled: Settled,
+): Promise<void> {
   const settlements = await decide(db, segment, outcomes);
   const applied = new Set((await settleRuns(db, segment, settlements)).map(leaseText));
   const missed = outcomes.filter((outcome) => outcome.status !== 'RELEASED' && !applied.has(leaseText(outcome)));
@@ -86,10 +96,13 @@ function note(settled: Settled, segment: number, settlement: Settlement): void {
 /** What is to become of runs that did not succeed. */
 async function decide(db: Queryable, segment: number, outcomes: readonly Outcome[]): Promise<Settlement[]> {
   const failing = outcomes.filter((outcome) => outcome.status === 'FAILED');
-  const facts = new Map((failing.length === 0 ? [] : await readFailing(db, segment, failing)).map((run) => [leaseText(run), run]));
+  const facts = new Map(
+    (failing.length === 0 ? [] : await readFailing(db, segment, failing)).map((run) => [leaseText(run), run]),
+  );
   return outcomes.map((outcome) => {
     const { run_id, lease_id } = outcome;
-    if (outcome.status === 'RELEASED') return { ...plain, started: false, run_id, lease_id, move: 'release', status: 'CANCELLED' };
+    if (outcome.status === 'RELEASED')
+      return { ...plain, started: false, run_id, lease_id, move: 'release', status: 'CANCELLED' };
     if (outcome.status === 'FAILED') return settleFailure(outcome, facts.get(leaseText(outcome)));
     return {
       ...plain,

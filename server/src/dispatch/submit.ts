@@ -4,7 +4,7 @@
 // Jobs without a key all go to one segment per flush: a batch is then one segment's insert, one segment's claim, and on
 // a distributed database one machine's transaction. Segments take turns.
 import { type JobCreated, PunctualError } from '@punctual/contract';
-import { firstRunId, newId } from '../base/ids.ts';
+import { firstRunId, idsFrom, newId } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { PreparedJob } from '../rules/job.ts';
 import { segmentOfKey } from '../rules/segment.ts';
@@ -65,21 +65,29 @@ export class Submitter {
       throw new PunctualError('overloaded', { retryAfterSeconds: 1 });
     this.#waiting += jobs.length;
     try {
-      const keys = jobs.map(laneKeyOf);
-      const known = keys.map((lane) => this.#options.lanes.known(lane));
-      const lanes = known.every((lane) => lane !== undefined) ? known : await this.#options.lanes.ensure(keys);
+      const placed = this.#inKnownLanes(jobs) ?? (await this.#inNewLanes(jobs));
       return await new Promise<Submitted>((resolve, reject) => {
-        this.#pending.push({
-          jobs: jobs.map((job, i) => ({ job, lane_id: lanes[i]?.lane_id ?? 0 })),
-          key,
-          resolve,
-          reject,
-        });
+        this.#pending.push({ jobs: placed, key, resolve, reject });
         this.#flushSoon();
       });
     } finally {
       this.#waiting -= jobs.length;
     }
+  }
+
+  #inKnownLanes(jobs: readonly PreparedJob[]): Pending['jobs'] | null {
+    const placed: Pending['jobs'] = [];
+    for (const job of jobs) {
+      const lane = this.#options.lanes.known(laneKeyOf(job));
+      if (lane === undefined) return null;
+      placed.push({ job, lane_id: lane.lane_id });
+    }
+    return placed;
+  }
+
+  async #inNewLanes(jobs: readonly PreparedJob[]): Promise<Pending['jobs']> {
+    const lanes = await this.#options.lanes.ensure(jobs.map(laneKeyOf));
+    return jobs.map((job, i) => ({ job, lane_id: lanes[i]?.lane_id ?? 0 }));
   }
 
   #flushSoon(): void {
@@ -122,13 +130,15 @@ export class Submitter {
     const turn = this.#turn++ % segments;
     const rows: NewJob[] = [];
     const submissions: NewSubmission[] = [];
-    const ids = batch.map((pending) => {
-      const segment = pending.key === null ? turn : segmentOfKey(`${pending.key.user_id} ${pending.key.key}`, segments);
-      const jobIds = pending.jobs.map(() => newId('job', segment));
-      const submission = pending.key === null ? null : (jobIds[0] ?? null);
-      if (pending.key !== null) submissions.push({ segment, ...pending.key, job_ids: jobIds });
-      for (const [i, { job, lane_id }] of pending.jobs.entries()) {
-        const job_id = jobIds[i] ?? '';
+    const ids = batch.map(({ jobs, key }) => {
+      const segment = key === null ? turn : segmentOfKey(`${key.user_id} ${key.key}`, segments);
+      const first = newId('job', segment);
+      const jobIds = idsFrom(first, jobs.length);
+      const submission = key === null ? null : first;
+      if (key !== null) submissions.push({ segment, ...key, job_id: first, jobs: jobs.length });
+      for (let i = 0; i < jobs.length; i++) {
+        const { job, lane_id } = jobs[i] as Pending['jobs'][number];
+        const job_id = jobIds[i] as string;
         rows.push({ job, segment, job_id, run_id: firstRunId(job_id), lane_id, submission });
       }
       return { segment, jobIds };
@@ -150,7 +160,7 @@ export class Submitter {
     const earlier = await getSubmission(this.#options.db, { segment, ...key });
     if (earlier === null) throw new PunctualError('unavailable', { retryAfterSeconds: 1 });
     if (earlier.body_hash !== key.body_hash) throw new PunctualError('idempotency_key_reused');
-    return { jobs: earlier.job_ids.map(toCreated), replayed: true };
+    return { jobs: idsFrom(earlier.job_id, earlier.jobs).map(toCreated), replayed: true };
   }
 }
 

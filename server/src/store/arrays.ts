@@ -107,6 +107,7 @@ const uuidBytes = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 function writeUuid(buffer: Buffer, value: string, at: number): void {
   for (let i = 0; i < 16; i++) {
     const from = uuidBytes[i] as number;
-    buffer[at + i] = ((nibbles[value.charCodeAt(from)] as number) << 4) | (nibbles[value.charCodeAt(from + 1)] as number);
+    buffer[at + i] =
+      ((nibbles[value.charCodeAt(from)] as number) << 4) | (nibbles[value.charCodeAt(from + 1)] as number);
   }
 }

@@ -172,7 +172,8 @@ create table punctual.submissions (
   user_id text not null,
   key text not null,
   body_hash text not null,
-  job_ids uuid[] not null,
+  job_id uuid not null,
+  jobs smallint not null,
   created_at timestamp with time zone not null default now(),
   constraint submissions_pkey primary key (segment, user_id, key)
 );

@@ -53,13 +53,14 @@ create table punctual.jobs (
 );
 create index jobs_recurring on punctual.jobs (segment, job_id) where schedule_type in ('CRON', 'INTERVAL');
 
--- Who submitted what under which Idempotency-Key; user_id is '' for nobody.
+-- Who submitted what under which Idempotency-Key; user_id is '' for nobody. The ids of its jobs count on from the first.
 create table punctual.submissions (
   segment smallint not null,
   user_id text not null,
   key text not null,
   body_hash text not null,
-  job_ids uuid[] not null,
+  job_id uuid not null,
+  jobs smallint not null,
   created_at timestamptz not null default now(),
   primary key (segment, user_id, key)
 );
