@@ -34,8 +34,10 @@ interface Command {
 }
 
 // As a person would type it: nothing of the npm and the test runner that run us.
-function npm(...words: string[]): Command {
-  const env: Record<string, string | undefined> = { npm_config_prefer_offline: 'true' };
+const npm = (...words: string[]): Command => npmWith({}, ...words);
+
+function npmWith(more: Record<string, string>, ...words: string[]): Command {
+  const env: Record<string, string | undefined> = { npm_config_prefer_offline: 'true', ...more };
   for (const [name, value] of Object.entries(process.env)) {
     if (!/^(npm_|NODE_TEST_CONTEXT$|NODE_ENV$|PUNCTUAL_|INIT_CWD$)/.test(name)) env[name] = value;
   }
@@ -126,9 +128,27 @@ test('npm test that finds no test fails', async () => {
   assert.equal(output.trimEnd().split('\n').at(-1), '0 passed, 0 failed');
 });
 
-test('npm start builds first', async () => {
+test('npm start builds first, runs a job, and Ctrl-C stops all of it', async () => {
   rmSync(path.join(clone, 'sdk/dist'), { recursive: true });
-  const { output } = await npm('start', '--', '--help').ended;
+  const start = npmWith({ PUNCTUAL_PORT: '0' }, 'start');
+  await until(() => /^ {2}curl /m.test(start.output()) || start.process.exitCode !== null, 'the banner', 120_000);
+  const output = start.output();
   assert.match(output, /bootstrap: code compiled in/);
-  // Here: start the server for real, submit a job, see it run, stop it.
+  const url = /dashboard\s+(http:\S+?)\/?\s/.exec(output)?.[1] ?? assert.fail(output);
+  const post = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"type":"echo","payload":7}' };
+  const { job_id } = (await (await fetch(`${url}/jobs`, post)).json()) as { job_id: string };
+  let latest: { status: string; result?: unknown } | undefined;
+  const look = async (): Promise<void> => {
+    const response = await fetch(`${url}/jobs/${job_id}/status`);
+    latest = ((await response.json()) as { latest_run: typeof latest }).latest_run;
+  };
+  for (let i = 0; i < 200 && latest?.status !== 'SUCCESS'; i++) await look().then(() => sleep(50));
+  assert.equal(latest?.status, 'SUCCESS');
+  assert.equal(latest?.result, 7);
+  assert.match(await (await fetch(url)).text(), /<title>/);
+  process.kill(-(start.process.pid ?? 0), 'SIGINT');
+  const { code } = await start.ended;
+  assert.ok(code === 0 || code === 130, `npm ended with ${code}: ${start.output()}`);
+  assert.equal(existsSync(path.join(clone, '.punctual/postgres/data/postmaster.pid')), false, 'PostgreSQL goes on');
+  assert.ok(existsSync(path.join(clone, '.punctual/postgres/data/PG_VERSION')), 'the data is gone');
 });
