@@ -1,10 +1,10 @@
 // Dead letters in the book: written by settle, reap and claim together with the outcome; here they are read, redriven and
 // discarded. A redrive marks the letter and makes the new run in one statement, so doing it twice makes one run.
-import { type DeadLetter, type DeadLetterQuery, limits, PunctualError, type RedriveMany } from '@punctual/contract';
+import { type DeadLetter, type DeadLetterQuery, PunctualError, type RedriveMany } from '@punctual/contract';
 import { highestId, newId, segmentOf } from '../base/ids.ts';
 import type { Database, Queryable } from './database.ts';
 import { jobIsLive } from './jobs.ts';
-import { type Page, toPage } from './runs.ts';
+import { type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
 import { type Fragment, join, part, sql } from './sql.ts';
 
 interface DeadLetterRow extends Omit<DeadLetter, 'failed_at' | 'redriven_at' | 'payload'> {
@@ -31,45 +31,29 @@ export async function getDeadLetter(db: Queryable, runId: string): Promise<DeadL
   return rows[0] === undefined ? null : toLetter(rows[0]);
 }
 
-/** Newest first, in bounded steps as in runs.ts. */
+/** Newest first, in bounded steps (pages.ts). */
 export async function listDeadLetters(
   db: Queryable,
   { redriven, ...filter }: Filter & { redriven?: boolean },
-  page: { below: string | null; limit: number; segments: readonly number[] },
+  page: PageRequest,
 ): Promise<Page<DeadLetter>> {
   const filters = filtersOf(filter);
-  const perSegment =
-    filters.length === 0 ? page.limit + 1 : Math.max(page.limit + 1, Math.ceil(limits.max_scan / page.segments.length));
-  const rows = await db.query<DeadLetterRow & { horizon: string | null }>(sql`
-    with looked_at as materialized (
+  const perSegment = rowsPerSegment(page, filters.length > 0);
+  return readPage<DeadLetterRow, DeadLetter>(db, page, {
+    id: 'run_id',
+    perSegment,
+    candidates: part`
       select d.*
-      from unnest(${page.segments}::smallint[]) s (segment)
-      cross join lateral (
-        select d.*
-        from punctual.dead_letters d
-        where d.segment = s.segment and d.run_id < ${page.below ?? highestId} ${redriven === true ? part`` : part`and d.redriven_at is null`}
-        order by d.run_id desc
-        limit ${perSegment}
-      ) d
-    ),
-    horizon as (
-      select max(lowest)::uuid as run_id
-      from (select min(run_id::text) as lowest from looked_at group by segment having count(*) >= ${perSegment}) stopped
-    ),
-    matched as (
+      from punctual.dead_letters d
+      where d.segment = s.segment and d.run_id < ${page.below ?? highestId} ${redriven === true ? part`` : part`and d.redriven_at is null`}
+      order by d.run_id desc
+      limit ${perSegment}`,
+    fitting: part`
       select ${letterColumns}
       from looked_at d ${withJobAndLane}
-      where ${join(filters, ' and ', part`true`)}
-        and d.run_id >= coalesce((select run_id from horizon), '00000000-0000-0000-0000-000000000000')
-      order by d.run_id desc
-      limit ${page.limit + 1}
-    )
-    select h.run_id as horizon, m.*
-    from horizon h
-    left join matched m on true
-    order by m.run_id desc`);
-  const found = rows.filter((row) => row.run_id !== null).map(toLetter);
-  return toPage(found, { limit: page.limit, horizon: rows[0]?.horizon ?? null, idOf: (letter) => letter.run_id });
+      where ${join(filters, ' and ', part`true`)}`,
+    toItem: toLetter,
+  });
 }
 
 /** The run that does it again: the same one however often it is asked for. */
@@ -158,38 +142,11 @@ function filtersOf({ type, queue, user_id, reason, q }: Filter | RedriveMany): F
   ];
 }
 
-function toLetter(row: DeadLetterRow): DeadLetter {
-  const {
-    run_id,
-    job_id,
-    name,
-    type,
-    queue,
-    priority,
-    user_id,
-    reason,
-    error_message,
-    attempts,
-    executor_id,
-    redriven_run_id,
-  } = row;
+function toLetter({ payload, failed_at, redriven_at, ...row }: DeadLetterRow): DeadLetter {
   return {
-    ...{
-      run_id,
-      job_id,
-      name,
-      type,
-      queue,
-      priority,
-      user_id,
-      reason,
-      error_message,
-      attempts,
-      executor_id,
-      redriven_run_id,
-    },
-    payload: row.payload === null ? null : JSON.parse(row.payload),
-    failed_at: row.failed_at.toISOString(),
-    redriven_at: row.redriven_at?.toISOString() ?? null,
+    ...row,
+    payload: payload === null ? null : JSON.parse(payload),
+    failed_at: failed_at.toISOString(),
+    redriven_at: redriven_at?.toISOString() ?? null,
   };
 }

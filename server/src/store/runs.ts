@@ -1,12 +1,8 @@
-// Runs read from the book: one, those of a job, and lists over all of them, newest first.
-//
-// A list never counts and never skips pages: ids are time-ordered, so a page is the next ids below the cursor. Filters
-// without an index look at a bounded number of rows: each segment is read down to `perSegment` rows; the highest id at
-// which some segment stopped is the horizon, and everything above it is known. A page that found less than asked ends at
-// the horizon, and the next one starts there.
-import { limits, type Run, type RunQuery, type RunStatus } from '@punctual/contract';
+// Runs read from the book: one, those of a job, and lists over all of them (pages.ts says how those stay fast).
+import { type Run, type RunQuery, type RunStatus } from '@punctual/contract';
 import { firstRunId, highestId, lowestIdAt, segmentOf } from '../base/ids.ts';
 import type { Queryable } from './database.ts';
+import { lower, type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
 import { type Fragment, join, part, sql } from './sql.ts';
 
 interface RunRow extends Omit<Run, 'due_at' | 'start_time' | 'end_time' | 'modified_time' | 'max_attempts' | 'result'> {
@@ -92,19 +88,9 @@ export async function listJobRuns(
   return rows.map(toRun);
 }
 
-export interface Page<Item> {
-  items: Item[];
-  /** Where the next page starts: ids below this one; null when there is nothing more. */
-  below: string | null;
-}
-
 export type RunFilter = Omit<RunQuery, 'limit' | 'cursor' | 'job_id'>;
 
-export async function listRuns(
-  db: Queryable,
-  filter: RunFilter,
-  page: { below: string | null; limit: number; segments: readonly number[] },
-): Promise<Page<Run>> {
+export async function listRuns(db: Queryable, filter: RunFilter, page: PageRequest): Promise<Page<Run>> {
   const { status, worker_id, type, queue, user_id, created_after, created_before } = filter;
   const filters = [
     ...(worker_id === undefined ? [] : [part`r.executor_id = ${worker_id}`]),
@@ -115,65 +101,27 @@ export async function listRuns(
   ];
   const below = lower(page.below, created_before === undefined ? null : lowestIdAt(Date.parse(created_before)));
   const from = lowestIdAt(created_after === undefined ? 0 : Date.parse(created_after));
-  const perSegment =
-    filters.length === 0 ? page.limit + 1 : Math.max(page.limit + 1, Math.ceil(limits.max_scan / page.segments.length));
+  const perSegment = rowsPerSegment(page, filters.length > 0);
   const pieces = tablesOf(status, worker_id).map(
     (table) => part`(${tables[table]}
       where r.segment = s.segment and r.run_id < ${below} and r.run_id >= ${from} ${table === 'ended_runs' ? unsuccessful(status) : part``}
       order by r.run_id desc
       limit ${perSegment})`,
   );
-  const rows = await db.query<RunRow & { horizon: string | null }>(sql`
-    with looked_at as materialized (
-      select r.*
-      from unnest(${page.segments}::smallint[]) s (segment)
-      cross join lateral (
-        select * from (${join(pieces, ' union all ', part``)}) u
-        order by u.run_id desc
-        limit ${perSegment}
-      ) r
-    ),
-    horizon as (
-      select max(lowest)::uuid as run_id
-      from (
-        select min(run_id::text) as lowest
-        from looked_at
-        group by segment
-        having count(*) >= ${perSegment}
-      ) stopped
-    ),
-    matched as (
+  return readPage<RunRow, Run>(db, page, {
+    id: 'run_id',
+    perSegment,
+    candidates: part`
+      select *
+      from (${join(pieces, ' union all ', part``)}) u
+      order by u.run_id desc
+      limit ${perSegment}`,
+    fitting: part`
       select ${runColumns}
       from (select * from looked_at order by run_id desc) r ${withJobAndLane}
-      where ${join(filters, ' and ', part`true`)}
-        and r.run_id >= coalesce((select run_id from horizon), '00000000-0000-0000-0000-000000000000')
-      order by r.run_id desc
-      limit ${page.limit + 1}
-    )
-    select h.run_id as horizon, m.*
-    from horizon h
-    left join matched m on true
-    order by m.run_id desc`);
-  return toPage(rows.filter((row) => row.run_id !== null).map(toRun), {
-    limit: page.limit,
-    horizon: rows[0]?.horizon ?? null,
-    idOf: (run) => run.run_id,
+      where ${join(filters, ' and ', part`true`)}`,
+    toItem: toRun,
   });
-}
-
-/** The first `limit` items and where to go on: after the last of them, or at the horizon. */
-export function toPage<Item>(
-  found: Item[],
-  page: { limit: number; horizon: string | null; idOf: (item: Item) => string },
-): Page<Item> {
-  const items = found.slice(0, page.limit);
-  const last = items.at(-1);
-  if (found.length > page.limit && last !== undefined) return { items, below: page.idOf(last) };
-  return { items, below: page.horizon };
-}
-
-export function lower(a: string | null, b: string | null): string {
-  return [a ?? highestId, b ?? highestId].sort()[0] ?? highestId;
 }
 
 function tablesOf(status: RunStatus | undefined, worker: string | undefined): Table[] {

@@ -1,0 +1,85 @@
+// Pages of lists that stay fast with ten million rows. A list never counts and never skips: ids are time-ordered, so a page
+// is the next ids below the cursor, newest first.
+//
+// Filters without an index look at a bounded number of rows: each segment is read down to `perSegment` rows; the highest id
+// at which some segment stopped is the horizon, and everything above it is known. A page that found less than asked ends
+// at the horizon, and the next one starts there.
+import { limits } from '@punctual/contract';
+import { highestId } from '../base/ids.ts';
+import type { Queryable } from './database.ts';
+import { type Fragment, part, sql } from './sql.ts';
+
+export interface PageRequest {
+  /** Only ids below this one; null for the first page. */
+  below: string | null;
+  limit: number;
+  segments: readonly number[];
+}
+
+export interface Page<Item> {
+  items: Item[];
+  /** Where the next page starts: ids below this one; null when there is nothing more. */
+  below: string | null;
+}
+
+export interface List<Row, Item> {
+  /** The column that orders the list. */
+  id: 'run_id' | 'job_id';
+  perSegment: number;
+  /** What to look at in the segment `s.segment`, newest first, at most `perSegment` rows. */
+  candidates: Fragment;
+  /** The rows of `looked_at` that fit, with all that is shown of them. */
+  fitting: Fragment;
+  toItem: (row: Row) => Item;
+}
+
+export async function readPage<Row extends object, Item>(
+  db: Queryable,
+  page: PageRequest,
+  { id, perSegment, candidates, fitting, toItem }: List<Row, Item>,
+): Promise<Page<Item>> {
+  const column = id === 'run_id' ? part`run_id` : part`job_id`;
+  const rows = await db.query<Row & { horizon: string | null; missing: boolean }>(sql`
+    with looked_at as materialized (
+      select c.*
+      from unnest(${page.segments}::smallint[]) s (segment)
+      cross join lateral (${candidates}) c
+    ),
+    horizon as (
+      select max(lowest)::uuid as id
+      from (
+        select min(${column}::text) as lowest
+        from looked_at
+        group by segment
+        having count(*) >= ${perSegment}
+      ) stopped
+    ),
+    matched as (
+      select *
+      from (${fitting}) f
+      where f.${column} >= coalesce((select h.id from horizon h), '00000000-0000-0000-0000-000000000000')
+      order by f.${column} desc
+      limit ${page.limit + 1}
+    )
+    select h.id as horizon, m.${column} is null as missing, m.*
+    from horizon h
+    left join matched m on true
+    order by m.${column} desc`);
+  const horizon = rows[0]?.horizon ?? null;
+  const found = rows
+    .filter(({ missing }) => !missing)
+    .map(({ horizon: _horizon, missing: _missing, ...row }) => row as unknown as Row);
+  const last = found[page.limit - 1] as Record<string, unknown> | undefined;
+  const more = found.length > page.limit && last !== undefined;
+  return { items: found.slice(0, page.limit).map(toItem), below: more ? String(last[id]) : horizon };
+}
+
+/** How many rows of a segment a page may look at. */
+export function rowsPerSegment(page: PageRequest, filtered: boolean): number {
+  if (!filtered) return page.limit + 1;
+  return Math.max(page.limit + 1, Math.ceil(limits.max_scan / page.segments.length));
+}
+
+export function lower(a: string | null, b: string | null): string {
+  return [a ?? highestId, b ?? highestId].sort()[0] ?? highestId;
+}
