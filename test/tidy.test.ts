@@ -205,6 +205,7 @@ const uses: Use[] = [
       'server/src/base/': 'the loop and the pause',
       'server/src/embedded/': 'waits for another process',
       'server/src/dispatch/sync.ts': 'ends a call that waits',
+      'server/src/dispatch/submit.ts': 'lets submits that arrived together share a statement',
       'server/src/dispatch/announce.ts': 'gathers announcements for some milliseconds',
       'sdk/src/': 'heartbeats, deadlines and pauses of a process that has no server',
       'worker/src/': 'grace between signals, and the type `sleep`',

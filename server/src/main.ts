@@ -69,6 +69,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const submitter = new Submitter({
     db,
     lanes,
+    claimer,
     segments,
     maxWaiting: config.max_waiting_submits,
     metrics,

@@ -31,6 +31,42 @@ test('a call that waits is answered within milliseconds of a submit', async () =
   await hand.call({ running: [run_id], outcomes: [] });
 });
 
+test('a submit to an idle worker is leased by the statement that creates it; with work waiting it queues up behind', async () => {
+  await using house = await openHouse({ config: { poll_interval_ms: 60_000 }, segments: 1 });
+  const metric = async (name: string): Promise<number> =>
+    Number(new RegExp(`^${name} (\\d+)`, 'm').exec(await (await fetch(`${house.url}/metrics`)).text())?.[1]);
+  const hand = new Hand(house.url, { slots: 2 });
+  const first = await submit(house); // makes the lane, and waits for somebody
+  const behind = await submit(house);
+  assert.equal(await metric('punctual_runs_handed_over_total'), 0);
+  const runs = await hand.take();
+  assert.deepEqual(
+    runs.map((run) => run.run_id),
+    [first.run_id, behind.run_id],
+  );
+  // Nothing waits and the worker is idle: sooner or later one goes straight to it, with a fence above all before.
+  let settled = runs.map((run) => outcome(run));
+  const { direct, granted } = await eventually(async () => {
+    const waiting = hand.call({ wait: true, outcomes: settled });
+    await eventually(async () => assert.equal(await metric('punctual_idle_slots'), 2));
+    const submitted = await submit(house);
+    const run = one((await waiting).runs);
+    settled = [outcome(run)];
+    assert.equal(await metric('punctual_runs_handed_over_total'), 1);
+    return { direct: submitted, granted: run };
+  });
+  assert.equal(granted.run_id, direct.run_id);
+  assert.equal(granted.attempt_number, 1);
+  assert.ok(granted.fence > (runs[1]?.fence ?? 0));
+  // Its answer is lost: it is given back and comes again, at no cost.
+  const again = one(await hand.take());
+  assert.equal(again.run_id, direct.run_id);
+  assert.equal(again.attempt_number, 1);
+  assert.ok(again.fence > granted.fence);
+  await hand.call({ outcomes: [outcome(again)] });
+  assert.equal((await house.ended(direct.job_id)).status, 'SUCCESS');
+});
+
 test('a newer call makes the server answer the older one at once', async () => {
   await using house = await openHouse({ config: { heartbeat_ms: 2_000, lease_ms: 20_000 } });
   const hand = new Hand(house.url);

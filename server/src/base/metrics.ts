@@ -41,6 +41,11 @@ export function openMetrics(gauges: {
       labelNames: ['outcome'],
       registers,
     }),
+    runsHandedOver: new Counter({
+      name: 'punctual_runs_handed_over_total',
+      help: 'Runs leased by the statement that created them, without a claim',
+      registers,
+    }),
     leaseLost: new Counter({
       name: 'punctual_lease_lost_total',
       help: 'Writes refused because the lease had moved on',

@@ -35,6 +35,12 @@ interface Group {
   claiming: Set<number>;
 }
 
+export interface Reservation {
+  session: Session;
+  count: number;
+  lease_id: string;
+}
+
 export class Claimer {
   readonly #options: ClaimerOptions;
   readonly #all: readonly number[];
@@ -112,6 +118,36 @@ export class Claimer {
 
   stop(): void {
     this.#stopped = true;
+  }
+
+  /**
+   * Direct hand-over: a waiting session with room for `count` runs of a lane in which nothing waits, with its slots
+   * reserved. Runs that are leased to it in the statement that creates them need no claim. Null when somebody may be
+   * waiting in the lane already, or nobody is idle.
+   */
+  reserve(laneId: number, count: number): Reservation | null {
+    let idle: Session | null = null;
+    for (const group of this.#groups.values()) {
+      if (!this.#lanesOf(group).includes(laneId)) continue;
+      if (this.#stopped || group.hot.size > 0 || group.claiming.size > 0) return null;
+      for (const session of group.sessions) if (session.parked !== null && freeSlots(session) >= count) idle = session;
+    }
+    if (idle === null) return null;
+    idle.reserved += count;
+    return { session: idle, count, lease_id: newToken() };
+  }
+
+  /** Ends a reservation and sends what was leased under it. */
+  handOver({ session, count, lease_id }: Reservation, runs: readonly ClaimedRun[]): void {
+    session.reserved -= count;
+    this.#options.metrics.runsHandedOver.inc(runs.length);
+    this.#deliver(runs, lease_id, [session]);
+  }
+
+  /** The statement failed, or seemed to: what it may have leased is found by comparing with the book. */
+  abandon({ session, count }: Reservation): void {
+    session.reserved -= count;
+    session.compare = true;
   }
 
   async #claim(group: Group, segment: number, slots: readonly Session[]): Promise<void> {

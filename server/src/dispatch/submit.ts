@@ -8,9 +8,18 @@ import { firstRunId, idsFrom, newId } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { PreparedJob } from '../rules/job.ts';
 import { segmentOfKey } from '../rules/segment.ts';
+import type { ClaimedRun } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
-import { createJobs, getSubmission, type NewJob, type NewSubmission } from '../store/jobs.ts';
+import {
+  areAlike,
+  type CreatedJobs,
+  createJobs,
+  getSubmission,
+  type NewJob,
+  type NewSubmission,
+} from '../store/jobs.ts';
 import type { LaneKey, Lanes } from '../store/lanes.ts';
+import type { Claimer } from './claim.ts';
 
 export interface SubmitKey {
   user_id: string;
@@ -36,6 +45,7 @@ export interface SubmitterOptions {
   lanes: Lanes;
   segments: number;
   maxWaiting: number;
+  claimer: Claimer;
   metrics: Metrics;
   /** Told after each commit: where there is new work, and in how many ms the first of the waiting runs is due. */
   onCreated: (created: { segments: Iterable<number>; nextMs: number | null }) => void;
@@ -44,12 +54,16 @@ export interface SubmitterOptions {
 /** One batch fills one connection for some milliseconds; more than two at once only add latency. */
 const maxFlushes = 2;
 const maxBatchJobs = 1000;
+const minSecondFlush = 100;
+/** More at once are better spread over workers by a claim. */
+const maxHandOver = 100;
 
 export class Submitter {
   readonly #options: SubmitterOptions;
   readonly #pending: Pending[] = [];
   #waiting = 0;
   #flushes = 0;
+  #soon: NodeJS.Immediate | null = null;
   #turn = Math.floor(Math.random() * 4096);
 
   constructor(options: SubmitterOptions) {
@@ -90,14 +104,30 @@ export class Submitter {
     return jobs.map((job, i) => ({ job, lane_id: lanes[i]?.lane_id ?? 0 }));
   }
 
+  /** After the requests that have arrived together: they share the statement. */
   #flushSoon(): void {
-    while (this.#flushes < maxFlushes && this.#pending.length > 0) {
+    this.#soon ??= setImmediate(() => {
+      this.#soon = null;
+      this.#flushNow();
+    });
+  }
+
+  #flushNow(): void {
+    while (this.#pending.length > 0 && this.#mayFlush()) {
       this.#flushes++;
       void this.#flush(this.#takeBatch()).finally(() => {
         this.#flushes--;
         this.#flushSoon();
       });
     }
+  }
+
+  /** A second statement beside the first is worth its commit only for many jobs; fewer wait and share the next one. */
+  #mayFlush(): boolean {
+    if (this.#flushes === 0) return true;
+    return (
+      this.#flushes < maxFlushes && this.#pending.reduce((sum, { jobs }) => sum + jobs.length, 0) >= minSecondFlush
+    );
   }
 
   #takeBatch(): Pending[] {
@@ -126,7 +156,7 @@ export class Submitter {
   }
 
   async #write(batch: Pending[]): Promise<void> {
-    const { db, segments, metrics, onCreated } = this.#options;
+    const { segments, metrics, onCreated } = this.#options;
     const turn = this.#turn++ % segments;
     const rows: NewJob[] = [];
     const submissions: NewSubmission[] = [];
@@ -143,10 +173,11 @@ export class Submitter {
       }
       return { segment, jobIds };
     });
-    const created = await createJobs(db, rows, submissions);
+    const created = await this.#create(rows, submissions);
     metrics.submitBatch.observe(rows.length);
     metrics.jobsCreated.inc(rows.length);
-    onCreated({ segments: new Set(ids.map((id) => id.segment)), nextMs: created.next_ms });
+    if (created.granted === null)
+      onCreated({ segments: new Set(ids.map((id) => id.segment)), nextMs: created.next_ms });
     const won = new Set(created.won);
     for (const [i, pending] of batch.entries()) {
       const { segment = 0, jobIds = [] } = ids[i] ?? {};
@@ -156,12 +187,56 @@ export class Submitter {
     }
   }
 
+  /** Leases the runs at once where a worker waits for just that, or lets them be claimed. */
+  async #create(rows: readonly NewJob[], submissions: readonly NewSubmission[]): Promise<CreatedJobs> {
+    const { db, claimer } = this.#options;
+    const lane_id = rows[0]?.lane_id ?? 0;
+    const reservation = rows.length <= maxHandOver && areAlike(rows) ? claimer.reserve(lane_id, rows.length) : null;
+    if (reservation === null) return createJobs(db, rows, submissions);
+    const { session, lease_id } = reservation;
+    try {
+      const grant = { session_id: session.session_id, worker_id: session.worker_id, lease_id };
+      const created = await createJobs(db, rows, submissions, grant);
+      claimer.handOver(reservation, toGranted(rows, created));
+      return created;
+    } catch (error) {
+      claimer.abandon(reservation);
+      throw error;
+    }
+  }
+
   async #replay(key: SubmitKey, segment: number): Promise<Submitted> {
     const earlier = await getSubmission(this.#options.db, { segment, ...key });
     if (earlier === null) throw new PunctualError('unavailable', { retryAfterSeconds: 1 });
     if (earlier.body_hash !== key.body_hash) throw new PunctualError('idempotency_key_reused');
     return { jobs: idsFrom(earlier.job_id, earlier.jobs).map(toCreated), replayed: true };
   }
+}
+
+/** The runs as a claim would have read them. */
+function toGranted(rows: readonly NewJob[], { granted, won }: CreatedJobs): ClaimedRun[] {
+  const kept = new Set(won);
+  const runs: ClaimedRun[] = [];
+  for (const [i, { job, job_id, run_id, lane_id, submission }] of rows.entries()) {
+    if (granted === null || (submission !== null && !kept.has(submission))) continue;
+    const { name, user_id, payload, max_retries, timeout_ms } = job;
+    const fence = String(granted.fence + i + 1);
+    const fixed = { slot: 1, attempt: 1, scheduled_for: null, executor: null, flag: null };
+    runs.push({
+      ...fixed,
+      run_id,
+      job_id,
+      lane_id,
+      fence,
+      due_at: granted.due_at,
+      name,
+      user_id,
+      payload,
+      max_retries,
+      timeout_ms,
+    });
+  }
+  return runs;
 }
 
 function toCreated(jobId: string): JobCreated {

@@ -34,17 +34,32 @@ export interface CreatedJobs {
   next_ms: number | null;
   /** First job ids of the keyed submissions that were new; the jobs of the others were not created. */
   won: string[];
+  /** Set when the runs were leased at once: when, and the number from which their fences count. */
+  granted: { due_at: string; fence: number } | null;
 }
 
-/** One statement and one commit for any number of submits. */
+/** To whom runs are leased that need not wait in `ready`. */
+export interface DirectGrant {
+  session_id: string;
+  worker_id: string;
+  lease_id: string;
+}
+
+/** One statement and one commit for any number of submits. With `grant`, jobs that are alike are leased to it at once. */
 export async function createJobs(
   db: Queryable,
   jobs: readonly NewJob[],
   submissions: readonly NewSubmission[],
+  grant: DirectGrant | null = null,
 ): Promise<CreatedJobs> {
   const [first] = jobs;
-  if (first !== undefined && jobs.every((row) => isLike(row, first))) return createAlike(db, jobs, first, submissions);
+  if (first !== undefined && areAlike(jobs)) return createAlike(db, { jobs, first, submissions, grant });
   return createMixed(db, jobs, submissions);
+}
+
+export function areAlike(jobs: readonly NewJob[]): boolean {
+  const [first] = jobs;
+  return first !== undefined && jobs.every((row) => isLike(row, first));
 }
 
 /** Immediate jobs of one lane that differ in name and payload only. */
@@ -65,12 +80,16 @@ function isLike({ job, lane_id }: NewJob, first: NewJob): boolean {
 /** What they share travels once: most submits are like that, and cost a third less this way. */
 async function createAlike(
   db: Queryable,
-  jobs: readonly NewJob[],
-  { job, lane_id }: NewJob,
-  submissions: readonly NewSubmission[],
+  {
+    jobs,
+    first,
+    submissions,
+    grant,
+  }: { jobs: readonly NewJob[]; first: NewJob; submissions: readonly NewSubmission[]; grant: DirectGrant | null },
 ): Promise<CreatedJobs> {
+  const { job, lane_id } = first;
   const keyed = submissions.length > 0;
-  const rows = await db.query<{ won: string[] | null }>(sql`
+  const rows = await db.query<{ won: string[] | null; due_at: string; fence: string | null }>(sql`
     with ${keyed ? wonSubmissions(submissions) : part``}
     input as materialized (
       select i.*, (select nextval('punctual.arrivals')) * 4096 + i.place as seq
@@ -88,13 +107,25 @@ async function createAlike(
              payload, ${job.max_retries}::smallint, ${job.timeout_ms}::integer
       from input
     ),
-    due as (
+    placed as (${grant === null ? intoReady(lane_id) : intoRunning(lane_id, grant)})
+    select ${keyed ? part`(select array_agg(w.job_id::text) from won w)` : part`null`} as won, now()::text as due_at,
+           (select i.seq - i.place from input i limit 1) as fence`);
+  const { won = null, due_at = '', fence = null } = rows[0] ?? {};
+  return { next_ms: null, won: won ?? [], granted: grant === null ? null : { due_at, fence: Number(fence) } };
+}
+
+function intoReady(laneId: number): Fragment {
+  return part`
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
-      select segment, run_id, job_id, ${lane_id}::integer, 0, 'submit', seq, now(), now()
-      from input
-    )
-    select ${keyed ? part`(select array_agg(w.job_id::text) from won w)` : part`null`} as won`);
-  return { next_ms: null, won: rows[0]?.won ?? [] };
+      select segment, run_id, job_id, ${laneId}::integer, 0, 'submit', seq, now(), now()
+      from input`;
+}
+
+function intoRunning(laneId: number, { session_id, worker_id, lease_id }: DirectGrant): Fragment {
+  return part`
+      insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at)
+      select segment, run_id, job_id, ${laneId}::integer, 1, 'submit', ${lease_id}::uuid, ${session_id}::uuid, ${worker_id}::text, now(), now()
+      from input`;
 }
 
 async function createMixed(
@@ -149,7 +180,7 @@ async function createMixed(
            ${keyed ? part`, (select array_agg(w.job_id::text) from won w) as won` : part``}
     from later`);
   const row = rows[0];
-  return { next_ms: row?.next_ms == null ? null : Number(row.next_ms), won: row?.won ?? [] };
+  return { next_ms: row?.next_ms == null ? null : Number(row.next_ms), won: row?.won ?? [], granted: null };
 }
 
 const onlyWon = part`where i.submission is null or i.submission in (select w.job_id from won w)`;
