@@ -49,7 +49,8 @@ test('a submit to an idle worker is leased by the statement that creates it; wit
   const { direct, granted } = await eventually(async () => {
     const waiting = hand.call({ wait: true, outcomes: settled });
     await eventually(async () => assert.equal(await metric('punctual_idle_slots'), 2));
-    const submitted = await submit(house);
+    const { job_id, run_id = '' } = await house.client.jobs.create({ type: 'echo' });
+    const submitted = { job_id, run_id };
     const run = one((await waiting).runs);
     settled = [outcome(run)];
     assert.equal(await metric('punctual_runs_handed_over_total'), 1);
