@@ -1,7 +1,11 @@
 // Servers tell each other what a poll would find a second later: where there is work, and what is to be cancelled. One
 // NOTIFY carries what gathered within some milliseconds (NOTIFY takes a global lock at commit: never one a job, never
 // inside a submit). A lost one costs latency, never work. LISTEN needs a direct connection to PostgreSQL.
+//
+// A server that is alone says nothing: it greets when it has begun to listen and every few seconds, whoever hears a
+// stranger greets back, and only who has heard another lately announces its news.
 import pg from 'pg';
+import { monotonicMs } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import { type Loop, startLoop } from '../base/loop.ts';
 import { connectionOptions, type Database } from '../store/database.ts';
@@ -32,8 +36,10 @@ export interface AnnouncerOptions {
 const gatherMs = 5;
 /** PostgreSQL takes 8000 bytes; a cancel is about 130. */
 const maxCancels = 40;
-/** The listening connection proves that it lives at least this often. */
-const proveEveryMs = 15_000;
+/** A greeting this often; it also proves that the listening connection lives. */
+const greetEveryMs = 5_000;
+/** Three greetings missed: the other is gone. */
+const forgetAfterMs = 16_000;
 
 export class Announcer {
   readonly #options: AnnouncerOptions;
@@ -43,22 +49,28 @@ export class Announcer {
   #nextMs: number | null = null;
   #timer: NodeJS.Timeout | null = null;
   #client: pg.Client | null = null;
+  #heardAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: AnnouncerOptions) {
     this.#options = options;
     this.#listening = startLoop({
       name: 'listen',
-      everyMs: proveEveryMs,
+      everyMs: greetEveryMs,
       log: options.log,
       pass: () => this.#listen(),
     });
   }
 
   say(news: { segments?: Iterable<number>; cancels?: readonly CancelOrder[]; nextMs?: number | null }): void {
+    if (this.#alone) return;
     for (const segment of news.segments ?? []) this.#segments.add(segment);
     this.#cancels.push(...(news.cancels ?? []));
     if (news.nextMs != null) this.#nextMs = Math.min(this.#nextMs ?? Number.POSITIVE_INFINITY, news.nextMs);
     this.#timer ??= setTimeout(() => void this.#send(), gatherMs);
+  }
+
+  get #alone(): boolean {
+    return monotonicMs() - this.#heardAt > forgetAfterMs;
   }
 
   async stop(): Promise<void> {
@@ -90,6 +102,7 @@ export class Announcer {
     if (this.#client !== null) {
       try {
         await this.#client.query('select 1');
+        await this.#send();
         return;
       } catch {
         void this.#client.end().catch(() => {});
@@ -108,12 +121,17 @@ export class Announcer {
     await client.connect();
     await listenTo(client);
     this.#client = client;
+    await this.#send();
   }
 
   #hear(payload: string | undefined): void {
     try {
       const announcement = JSON.parse(payload ?? '') as Announcement;
-      if (announcement.from !== this.#options.serverId) this.#options.onHeard(announcement);
+      if (announcement.from === this.#options.serverId) return;
+      const stranger = this.#alone;
+      this.#heardAt = monotonicMs();
+      if (stranger) void this.#send();
+      this.#options.onHeard(announcement);
     } catch (error) {
       this.#options.log.warn({ err: error }, 'an announcement could not be read');
     }
