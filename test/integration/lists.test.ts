@@ -127,16 +127,9 @@ test('a cursor does not go with other filters', async () => {
 
 test('the cost of a page does not grow with the table', async () => {
   await using big = await openHouse();
-  await fill(big, 30_000);
-  const small = await pageCosts(big);
-  await fill(big, 120_000);
-  const large = await pageCosts(big);
-  for (const [query, cost] of Object.entries(large)) {
-    // Five times the rows make the indexes one level deeper, no more.
-    assert.ok(
-      cost < 2 * (small[query] ?? 0) + 500,
-      `${query} touched ${cost} blocks, with a fifth of the rows ${small[query]}`,
-    );
+  await fill(big, 150_000);
+  for (const [query, cost] of Object.entries(await pageCosts(big))) {
+    // The bounds are of the page, whatever the size of the table.
     const bound = /^(all|pending|failed|running)/.test(query) ? 3_000 : 5 * limits.max_scan;
     assert.ok(cost < bound, `${query} touched ${cost} blocks`);
   }

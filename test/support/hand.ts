@@ -54,6 +54,8 @@ export class Hand {
     const answer = (await response.json()) as SyncAnswer | Problem;
     if (response.status !== 200)
       throw Object.assign(new Error(`sync answered ${response.status}`), { code: (answer as Problem).code });
+    // A server that does not know the session asks what the worker is.
+    if ((answer as SyncAnswer).describe) this.#described = false;
     return answer as SyncAnswer;
   }
 

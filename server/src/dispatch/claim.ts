@@ -7,10 +7,10 @@ import type { Metrics } from '../base/metrics.ts';
 import { type ClaimedRun, claimRuns } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
 import type { Lane, Lanes } from '../store/lanes.ts';
-import { settleRuns } from '../store/settle.ts';
+import { type Settlement, settleRuns } from '../store/settle.ts';
 import { LowWater } from './low_water.ts';
 import { freeSlots, type Session } from './sessions.ts';
-import { settleFlagged } from './settle.ts';
+import { groupBySegment, settleAstray } from './settle.ts';
 
 export interface ClaimerOptions {
   db: Database;
@@ -141,7 +141,10 @@ export class Claimer {
   handOver({ session, count, lease_id }: Reservation, runs: readonly ClaimedRun[]): void {
     session.reserved -= count;
     this.#options.metrics.runsHandedOver.inc(runs.length);
-    this.#deliver(runs, lease_id, [session]);
+    // What cannot be put back now stands under a session that has ended: the reaper finds it.
+    this.#deliver(runs, lease_id, [session]).catch((error: unknown) =>
+      this.#options.log.warn({ err: error }, 'runs not put back'),
+    );
   }
 
   /** The statement failed, or seemed to: what it may have leased is found by comparing with the book. */
@@ -162,12 +165,7 @@ export class Claimer {
       release(slots);
       for (const run of runs) this.#lowWater.taken(segment, run.lane_id, Number(run.fence));
       if (runs.length === slots.length) group.hot.add(segment);
-      const flagged = runs.filter((run) => run.flag !== null);
-      this.#deliver(flagged.length === 0 ? runs : runs.filter((run) => run.flag === null), lease_id, slots);
-      if (flagged.length > 0) {
-        const settlements = flagged.map(({ run_id, flag }) => settleFlagged({ run_id, lease_id }, flag ?? 'paused'));
-        await settleRuns(this.#options.db, segment, settlements);
-      }
+      await this.#deliver(runs, lease_id, slots);
     } catch (error) {
       // The claim may have been made all the same: the book must be compared before these sessions get more.
       release(slots);
@@ -177,16 +175,27 @@ export class Claimer {
     }
   }
 
-  #deliver(runs: readonly ClaimedRun[], lease_id: string, slots: readonly Session[]): void {
+  /** Sends runs to their sessions; those that must not start, or whose session is gone, are settled instead. */
+  async #deliver(runs: readonly ClaimedRun[], lease_id: string, slots: readonly Session[]): Promise<void> {
     const told = new Set<Session>();
+    const astray: Settlement[] = [];
     for (const { run, lane } of this.#highestFirst(runs)) {
+      const { run_id, flag } = run;
       const session = slots[run.slot - 1] as Session;
-      session.held.set(run.run_id, { lease_id, call: 0 });
-      session.outbox.push({ lease: { run_id: run.run_id, lease_id }, json: grantJson(run, lane, lease_id) });
+      if (flag !== null || session.closed) {
+        astray.push(settleAstray({ run_id, lease_id }, flag));
+        continue;
+      }
+      session.held.set(run_id, { lease_id, call: 0 });
+      session.outbox.push({ lease: { run_id, lease_id }, json: grantJson(run, lane, lease_id) });
       told.add(session);
     }
-    this.#options.metrics.runsStarted.inc(runs.length);
+    this.#options.metrics.runsStarted.inc(runs.length - astray.length);
     for (const session of told) session.parked?.answer();
+    for (const [segment, settlements] of groupBySegment(astray)) {
+      await settleRuns(this.#options.db, segment, settlements);
+      this.wake([segment]);
+    }
   }
 
   #highestFirst(runs: readonly ClaimedRun[]): { run: ClaimedRun; lane: Lane }[] {

@@ -36,6 +36,8 @@ export interface Session {
   /** Monotonic ms at which the last successful renewal was begun. */
   renewedAt: number;
   seenAt: number;
+  /** It has ended or went elsewhere: what is claimed for it now goes back. */
+  closed: boolean;
 }
 
 export class Sessions {
@@ -66,12 +68,14 @@ export class Sessions {
       compare: request.n > 1,
       renewedAt: Number.NEGATIVE_INFINITY,
       seenAt: 0,
+      closed: false,
     };
     this.#byId.set(session.session_id, session);
     return session;
   }
 
   close(session: Session): void {
+    session.closed = true;
     this.#byId.delete(session.session_id);
     session.parked?.answer();
   }

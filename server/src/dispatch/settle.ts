@@ -117,9 +117,10 @@ async function decide(db: Queryable, segment: number, outcomes: readonly Outcome
   });
 }
 
-/** A run that was claimed although it must not start. */
-export function settleFlagged(lease: Lease, flag: 'cancelled' | 'paused' | 'too_late'): Settlement {
+/** A run that was claimed although it must not start, or for a worker that is gone. */
+export function settleAstray(lease: Lease, flag: 'cancelled' | 'paused' | 'too_late' | null): Settlement {
   const never = { ...plain, ...lease, started: false } as const;
+  if (flag === null) return { ...never, move: 'release', status: 'CANCELLED' };
   if (flag === 'paused') return { ...never, move: 'hold', status: 'CANCELLED' };
   if (flag === 'cancelled') return { ...never, move: 'end', status: 'CANCELLED', reason: 'job_cancelled' };
   const error = 'The time the whole run may take was over before it could start.';

@@ -63,7 +63,7 @@ export class Submitter {
   readonly #pending: Pending[] = [];
   #waiting = 0;
   #flushes = 0;
-  #soon: NodeJS.Immediate | null = null;
+  #soon = false;
   #turn = Math.floor(Math.random() * 4096);
 
   constructor(options: SubmitterOptions) {
@@ -106,8 +106,10 @@ export class Submitter {
 
   /** After the requests that have arrived together: they share the statement. */
   #flushSoon(): void {
-    this.#soon ??= setImmediate(() => {
-      this.#soon = null;
+    if (this.#soon) return;
+    this.#soon = true;
+    setImmediate(() => {
+      this.#soon = false;
       this.#flushNow();
     });
   }
