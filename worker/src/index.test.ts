@@ -48,24 +48,22 @@ test('it serves echo, sleep, http and, when allowed, shell', async () => {
     grant({ run_id: id(12), type: 'shell', executor: { kind: 'shell', command: ['echo', 'from a program'] } }),
     grant({ run_id: id(13), type: 'http', executor: { kind: 'http', url: 'http://127.0.0.1:1/' } }),
   ];
-  let server: Awaited<ReturnType<typeof openServer>> | undefined;
-  const outcomes = await new Promise<Outcome[]>((resolve) => {
-    void openServer(runs, (all) => all.length === 4 && resolve(all)).then(async (opened) => {
-      server = opened;
-      const worker = await startStockWorker({ ...options, url: opened.url, allowShell: true });
-      stop = () => worker.stop();
-    });
+  let arrived: (all: Outcome[]) => void = () => undefined;
+  const all = new Promise<Outcome[]>((resolve) => {
+    arrived = resolve;
   });
-  await stop();
-  server?.close();
+  const server = await openServer(runs, (outcomes) => outcomes.length === 4 && arrived(outcomes));
+  const worker = await startStockWorker({ ...options, url: server.url, allowShell: true });
+  const outcomes = await all;
+  await worker.stop();
+  server.close();
   const of = (n: number) => outcomes.find(({ run_id }) => run_id === id(n));
   assert.equal(of(10)?.result, 'hello');
   assert.deepEqual(of(11)?.result, { slept_ms: 1 });
   assert.deepEqual(of(12)?.result, { exit_code: 0, stdout_tail: 'from a program\n' });
   assert.match(of(13)?.error_message ?? '', /127\.0\.0\.1 is not a public address/);
-  assert.deepEqual(server?.calls[0]?.worker?.executors, ['http', 'shell']);
+  assert.deepEqual(server.calls[0]?.worker?.executors, ['http', 'shell']);
 });
-let stop: () => Promise<void> = async () => undefined;
 
 test('it does not offer shell unless allowed', async () => {
   const server = await openServer([], () => undefined);

@@ -342,8 +342,10 @@ test('a server that answers every call at once is not asked without pause', asyn
   await using server = await FakeServer.open();
   server.isHasty = true;
   await using _ = await startWorker(server, () => undefined);
+  // However many came while the worker started: ten more take their time.
+  const before = server.calls.length;
   const from = performance.now();
-  await server.until(() => server.calls.length === 10);
+  await server.until(() => server.calls.length >= before + 10);
   assert.ok(performance.now() - from > 200, `ten calls in ${performance.now() - from} ms`);
   await server.outcomeOf(server.submit());
 });
