@@ -1,0 +1,36 @@
+// Submits many jobs a request, ten requests in flight; everybody behind an HTTP server, driven by the same client.
+import { openHouse } from '../house.mjs';
+import { timedSubmits } from './submit.mjs';
+
+const row = (size) => ({
+  key: `bulk${size}`,
+  title: `submit in bulk, ${size.toLocaleString('en')} jobs a request`,
+  unit: 'jobs/s',
+  better: 'higher',
+  must: { ratio: 1.5, text: '1.5 × best' },
+  aim: { least: 150_000, text: '150,000' },
+});
+
+export const bulk = {
+  name: 'bulk',
+  rows: [row(100), row(1000)],
+  peers: ['bullmq', 'pgboss', 'graphile'],
+  quickPeers: ['pgboss'],
+
+  async measure(bench, contestant) {
+    const house = await openHouse(bench, contestant, { http: true });
+    const results = [];
+    try {
+      for (const size of [100, 1000]) {
+        const load = (process) => process.ask('bulk', { size, inFlight: 10, ...bench.times(4, 1) });
+        results.push(await timedSubmits(house, load, `bulk${size}`));
+      }
+    } finally {
+      await house.close();
+    }
+    return {
+      values: Object.assign({}, ...results.map((result) => result.values)),
+      detail: Object.assign({}, ...results.map((result) => result.detail)),
+    };
+  },
+};

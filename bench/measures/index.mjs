@@ -1,0 +1,18 @@
+// Everything that is measured, in the order of the table. A measure is one value:
+//   name        for --only
+//   rows        lines of the table: { key, title, unit, better, must, aim }; goals are { ratio, least, most, text }
+//   peers       who else takes part; quickPeers: only the strongest here, for --quick
+//   byName      only when asked for with --only; notQuick: with --quick only then
+//   measure(bench, contestant) → { values: { key: number }, detail }
+import { bulk } from './bulk.mjs';
+import { drain } from './drain.mjs';
+import { due } from './due.mjs';
+import { future } from './future.mjs';
+import { latency } from './latency.mjs';
+import { lateness } from './lateness.mjs';
+import { lifecycle } from './lifecycle.mjs';
+import { memory } from './memory.mjs';
+import { snapshot } from './snapshot.mjs';
+import { submit } from './submit.mjs';
+
+export const measures = [submit, bulk, drain, lifecycle, latency, lateness, due, future, memory, snapshot];

@@ -1,0 +1,118 @@
+// What all contestants stand on: a folder on a real disk, one durable PostgreSQL, a Redis, and a Node the peers accept.
+// Opened once by run.mjs; what cannot be had is said, and whoever needs it is left out.
+import { createWriteStream, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { startEmbedded } from '@punctual/server/embedded';
+import { start } from './children.mjs';
+import { ask, databaseAt, forget, forgetAll } from './postgres.mjs';
+import { cpuSeconds, treeCpuSeconds } from './procfs.mjs';
+
+export async function openStage({ say, profile }) {
+  // Memory would be no test of durable commits: /var/tmp is on disk where /tmp may not be.
+  const folder = mkdtempSync(path.join(process.env.BENCH_DIR ?? '/var/tmp', 'punctual-bench-'));
+  const postgres = await startEmbedded({
+    dataDir: path.join(folder, 'postgres'),
+    ...(profile === null ? {} : profiling(profile)),
+  });
+  say(`PostgreSQL runs in ${folder}`);
+  let redis = null;
+  let databases = 0;
+  return {
+    folder,
+    postgres,
+    /** An empty database of its own. */
+    async createDatabase(purpose) {
+      databases += 1;
+      const name = `bench_${purpose}_${databases}`;
+      await ask(postgres.url, `create database ${name}`);
+      const url = databaseAt(postgres.url, name);
+      const drop = async () => {
+        await forget(url);
+        await ask(postgres.url, `drop database ${name} with (force)`);
+      };
+      return { url, drop };
+    },
+    async redis() {
+      redis ??= await startRedis(path.join(folder, 'redis'));
+      return redis;
+    },
+    /** Of the bench, all it has started and waited for, and what stands on this stage. */
+    ownCpuSeconds() {
+      const store = redis === null ? 0 : cpuSeconds(redis.process.pid);
+      return cpuSeconds(process.pid, { ended: true }) + treeCpuSeconds(postgres.pid) + store;
+    },
+    async close() {
+      await redis?.process.stop();
+      await forgetAll();
+      await postgres.stop('immediate');
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Statements are counted, and one of fifty is explained in DIR/postgres.log. */
+function profiling(folder) {
+  const file = createWriteStream(path.join(folder, 'postgres.log'));
+  return {
+    log: (line) => file.write(`${line}\n`),
+    settings: {
+      shared_preload_libraries: 'pg_stat_statements,auto_explain',
+      'auto_explain.log_min_duration': '0',
+      'auto_explain.sample_rate': '0.02',
+      'auto_explain.log_analyze': 'on',
+      'auto_explain.log_buffers': 'on',
+      'auto_explain.log_wal': 'on',
+    },
+  };
+}
+
+/** Where redis-server is, or null. */
+export function findRedis() {
+  const folders = (process.env.PATH ?? '').split(':').concat('/usr/bin', '/usr/local/bin');
+  return folders.map((folder) => path.join(folder, 'redis-server')).find((file) => existsSync(file)) ?? null;
+}
+
+async function startRedis(folder) {
+  mkdirSync(folder, { recursive: true });
+  const port = await freePort();
+  const settings = {
+    port,
+    bind: '127.0.0.1',
+    dir: folder,
+    save: '',
+    appendonly: 'yes',
+    appendfsync: 'everysec',
+    'maxmemory-policy': 'noeviction',
+  };
+  const process = start(
+    findRedis(),
+    Object.entries(settings).flatMap(([key, value]) => [`--${key}`, String(value)]),
+  );
+  await process.said(/Ready to accept connections/);
+  return { port, process };
+}
+
+export function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+export function describeMachine() {
+  const model = os.cpus()[0]?.model ?? 'unknown processor';
+  return {
+    date: new Date().toISOString().slice(0, 10),
+    cores: os.availableParallelism(),
+    processor: model.trim(),
+    memory_gb: Math.round(os.totalmem() / 1024 ** 3),
+    system: `${os.type()} ${os.release()}`,
+    node: process.version,
+    load_average: Number(os.loadavg()[0].toFixed(1)),
+  };
+}
