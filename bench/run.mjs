@@ -48,7 +48,12 @@ async function main() {
     say(`others use this machine (load average ${machine.load_average}): figures will be low`);
   const everybody = [contestants.punctual, ...peers.present];
   const results = {};
-  for (const measure of chosen) results[measure.name] = await takeRounds(bench, measure, everybody, options);
+  for (const measure of chosen) {
+    results[measure.name] = await takeRounds(bench, measure, everybody, options);
+    // Kept at once: a run that is broken off later has not been in vain.
+    if (options.json !== null)
+      writeFileSync(options.json, `${JSON.stringify({ machine, options, results }, null, 2)}\n`);
+  }
   if (profile !== null) await writeProfile(bench);
   report({ options, chosen, results, everybody, machine: { ...machine, ...disturbance() } });
 }
@@ -143,7 +148,10 @@ for (const [signal, code] of [
   ['SIGTERM', 143],
   ['SIGHUP', 129],
 ])
-  process.once(signal, () => end(code));
+  process.once(signal, () => {
+    say(`stopped by ${signal}`);
+    void end(code);
+  });
 
 try {
   await main();
