@@ -55,7 +55,7 @@ export class Client {
     });
     this.url = this.#caller.url;
     const call: Call = (route, callOptions) => this.call(route, callOptions);
-    this.jobs = jobCalls(call);
+    this.jobs = jobCalls(call, () => this.#caller.serverTime());
     this.runs = runCalls(call);
     this.deadLetters = deadLetterCalls(call);
     this.workers = { list: () => this.call(routes.listWorkers, {}) };

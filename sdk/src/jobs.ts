@@ -1,8 +1,9 @@
 // The calls about jobs, as `client.jobs`. Creating always carries an Idempotency-Key, so that a submit whose answer was
-// lost can be sent again and never makes two jobs.
+// lost can be sent again and never makes two jobs. A single job's key is its id, once the server's clock is known.
 import { randomUUID } from 'node:crypto';
 import { type CreateJob, type JobQuery, type Run, type RunPageQuery, routes, type UpdateJob } from '@punctual/contract';
 import type { Call } from './client.ts';
+import { newJobKey } from './job-id.ts';
 import { eachRow } from './pages.ts';
 import { type WaitOptions, waitForRun } from './wait.ts';
 
@@ -11,15 +12,15 @@ export interface SubmitOptions {
   idempotencyKey?: string | undefined;
 }
 
-export function jobCalls(call: Call) {
+export function jobCalls(call: Call, serverTime: () => number | null) {
   const status = (job_id: string) => call(routes.getJobStatus, { params: { job_id } });
   const list = (query?: JobQuery) => call(routes.listJobs, { query });
   return {
     create: (job: CreateJob, options: SubmitOptions = {}) =>
-      call(routes.createJob, { body: job, headers: keyed(options) }),
+      call(routes.createJob, { body: job, headers: keyed(options, serverTime()) }),
     /** Creates up to a thousand jobs, all or none. */
     createMany: (jobs: CreateJob[], options: SubmitOptions = {}) =>
-      call(routes.createJobs, { body: { jobs }, headers: keyed(options) }),
+      call(routes.createJobs, { body: { jobs }, headers: keyed(options, null) }),
     get: (job_id: string) => call(routes.getJob, { params: { job_id } }),
     /** Changes the fields given. `ifMatch`, the version you read, keeps a later change from being overwritten. */
     update: (job_id: string, changes: UpdateJob, options: { ifMatch?: string | number | undefined } = {}) =>
@@ -42,8 +43,8 @@ export function jobCalls(call: Call) {
   };
 }
 
-function keyed({ idempotencyKey }: SubmitOptions): { 'idempotency-key': string } {
-  return { 'idempotency-key': idempotencyKey ?? randomUUID() };
+function keyed({ idempotencyKey }: SubmitOptions, nowMs: number | null): { 'idempotency-key': string } {
+  return { 'idempotency-key': idempotencyKey ?? (nowMs === null ? randomUUID() : newJobKey(nowMs)) };
 }
 
 function matching(ifMatch: string | number | undefined): { 'if-match'?: string } {

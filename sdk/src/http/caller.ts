@@ -6,6 +6,7 @@ import { PunctualError } from '@punctual/contract';
 import { headerOf, type RawAnswer } from './answer.ts';
 import { answerError, connectionError, fateOf, timeoutError, type Where } from './failure.ts';
 import { DeadlineError, Pool } from './pool.ts';
+import { ServerClock } from './server-clock.ts';
 
 const first_pause_ms = 100;
 const max_pause_ms = 2_000;
@@ -41,6 +42,7 @@ export class HttpCaller {
   readonly #prefix: string;
   /** The headers that are the same for every request. */
   readonly #headers: string;
+  readonly #clock = new ServerClock();
   #closed = false;
 
   constructor(options: CallerOptions) {
@@ -80,6 +82,11 @@ export class HttpCaller {
     }
   }
 
+  /** The server's time in ms since 1970, to a second or two; null before its first answer. */
+  serverTime(): number | null {
+    return this.#clock.now();
+  }
+
   /** Ends every connection; requests in flight fail. */
   close(): void {
     this.#closed = true;
@@ -98,6 +105,7 @@ export class HttpCaller {
       throw error instanceof DeadlineError ? timeoutError(where, timeoutMs) : connectionError(where, error as Error);
     }
     const { status, head, body } = answer;
+    this.#clock.heard(head);
     if (status >= 200 && status < 300) return body.toString();
     throw answerError(this.#where(request), { status, value: parsed(body), retryAfter: headerOf(head, 'retry-after') });
   }

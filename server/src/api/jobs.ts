@@ -10,7 +10,7 @@ import {
   PunctualError,
 } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
-import { jobIdOfFirstRun, kindOf, segmentOf } from '../base/ids.ts';
+import { idFromKey, jobIdOfFirstRun, kindOf, segmentOf, timeOf } from '../base/ids.ts';
 import type { SubmitKey } from '../dispatch/submit.ts';
 import { type PreparedJob, prepareJob, prepareUpdate } from '../rules/job.ts';
 import { listJobs } from '../store/job_list.ts';
@@ -35,7 +35,10 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
 
   register(app, jobRoutes.createJob, async ({ body, headers, request, reply }) => {
     const job = prepare(prepareJob(body, Date.now()));
-    const { jobs, replayed } = await submitter.submit([job], submitKey(headers['idempotency-key'], request.bodyText));
+    const { jobs, replayed } = await submitter.submit(
+      [job],
+      chosenId(headers['idempotency-key'], segments) ?? submitKey(headers['idempotency-key'], request.bodyText),
+    );
     if (replayed) reply.header('idempotency-replayed', 'true');
     return jobs[0] as (typeof jobs)[0];
   });
@@ -169,6 +172,20 @@ function prepareBulk(body: BulkRequest, checkJob: (job: unknown) => FieldError[]
     detail: `Nothing was created. ${first?.path} ${first?.message}`,
     errors: errors.slice(0, maxBulkErrors),
   });
+}
+
+/** How far behind and ahead of our clock the time in an id may be that was chosen elsewhere: lists go by that time. */
+const oldestIdMs = 10 * 60_000;
+const newestIdMs = 60_000;
+
+/** The id of the job, when the caller chose it. */
+function chosenId(key: string | undefined, segments: number): { job_id: string } | null {
+  const job_id = key === undefined ? null : idFromKey(key, segments);
+  if (job_id === null) return null;
+  const aheadMs = timeOf(job_id) - Date.now();
+  if (aheadMs <= newestIdMs && aheadMs >= -oldestIdMs) return { job_id };
+  const detail = `The time in the id that was chosen for this job is ${Math.round(aheadMs / 1000)} s off the clock of this server.`;
+  throw new PunctualError('invalid_input', { detail, errors: [{ path: 'idempotency-key', message: detail }] });
 }
 
 /** Keys belong to a user; until there are users they all belong to nobody. */

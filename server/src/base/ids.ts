@@ -48,6 +48,24 @@ export function jobIdOfFirstRun(runId: string): string {
   return `${runId.slice(0, 32)}${idKinds.job}${runId.slice(33)}`;
 }
 
+const chosenId = /^job:([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{8})0([0-9a-f]{3})$/;
+
+/**
+ * The id that whoever submits has chosen, given as `job:` and a UUIDv7; null for any other key. Its last three digits
+ * choose the segment: the rest of it must be unique.
+ */
+export function idFromKey(key: string, segments: number): string | null {
+  const match = chosenId.exec(key);
+  if (match === null) return null;
+  const [, head = '', spread = '0'] = match;
+  return head + tail('job', Number.parseInt(spread, 16) % segments);
+}
+
+/** Milliseconds since 1970 at which the id was made, by the clock of its maker. */
+export function timeOf(id: string): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+}
+
 export function segmentOf(id: string): number {
   return Number.parseInt(id.slice(33), 16);
 }

@@ -33,6 +33,8 @@ interface Group {
   /** Segments whose next claim looks from the start, also for rows that committed late, below the mark. */
   deep: Set<number>;
   claiming: Set<number>;
+  /** Segments in which more was waiting than could be claimed. */
+  behind: Set<number>;
 }
 
 export interface Reservation {
@@ -66,6 +68,7 @@ export class Claimer {
         hot: new Set(this.#all),
         deep: new Set(this.#all),
         claiming: new Set(),
+        behind: new Set(),
       };
       this.#groups.set(session.capability, group);
     }
@@ -121,16 +124,19 @@ export class Claimer {
   }
 
   /**
-   * Direct hand-over: a waiting session with room for `count` runs of a lane in which nothing waits, with its slots
-   * reserved. Runs that are leased to it in the statement that creates them need no claim. Null when somebody may be
-   * waiting in the lane already, or nobody is idle.
+   * Direct hand-over: a waiting session with room for `count` runs of a lane, beside what is being claimed for it, with
+   * its slots reserved. Runs that are leased to it in the statement that creates them need no claim. Null when there is a
+   * backlog, which goes first, or nobody is idle.
    */
   reserve(laneId: number, count: number): Reservation | null {
     let idle: Session | null = null;
     for (const group of this.#groups.values()) {
       if (!this.#lanesOf(group).includes(laneId)) continue;
-      if (this.#stopped || group.hot.size > 0 || group.claiming.size > 0) return null;
-      for (const session of group.sessions) if (session.parked !== null && freeSlots(session) >= count) idle = session;
+      if (this.#stopped || group.behind.size > 0) return null;
+      for (const session of group.sessions) {
+        if (freeSlots(session) < count || (idle !== null && freeSlots(idle) >= freeSlots(session))) continue;
+        idle = session;
+      }
     }
     if (idle === null) return null;
     idle.reserved += count;
@@ -147,10 +153,10 @@ export class Claimer {
     );
   }
 
-  /** The statement failed, or seemed to: what it may have leased is found by comparing with the book. */
-  abandon({ session, count }: Reservation): void {
+  /** The statement failed, or unless we are certain, seemed to: what it may have leased is found in the book. */
+  abandon({ session, count }: Reservation, certain: boolean): void {
     session.reserved -= count;
-    session.compare = true;
+    session.compare ||= !certain;
   }
 
   async #claim(group: Group, segment: number, slots: readonly Session[]): Promise<void> {
@@ -164,7 +170,12 @@ export class Claimer {
       const runs = lanes.length === 0 ? [] : await claimRuns(this.#options.db, { segment, lanes, slots, lease_id });
       release(slots);
       for (const run of runs) this.#lowWater.taken(segment, run.lane_id, Number(run.fence));
-      if (runs.length === slots.length) group.hot.add(segment);
+      if (runs.length === slots.length) {
+        group.hot.add(segment);
+        group.behind.add(segment);
+      } else {
+        group.behind.delete(segment);
+      }
       await this.#deliver(runs, lease_id, slots);
     } catch (error) {
       // The claim may have been made all the same: the book must be compared before these sessions get more.

@@ -3,10 +3,13 @@
 //
 // Jobs without a key all go to one segment per flush: a batch is then one segment's insert, one segment's claim, and on
 // a distributed database one machine's transaction. Segments take turns.
+//
+// Once-ness: a key is remembered beside the jobs it made. A caller that chose the id of its job needs no key: a second
+// job with the same id cannot be written, so that statement fails as a whole, and what exists already is looked up.
 import { type JobCreated, PunctualError } from '@punctual/contract';
-import { firstRunId, idsFrom, newId } from '../base/ids.ts';
+import { firstRunId, idsFrom, newId, segmentOf } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
-import type { PreparedJob } from '../rules/job.ts';
+import { type PreparedJob, sameJob } from '../rules/job.ts';
 import { segmentOfKey } from '../rules/segment.ts';
 import type { ClaimedRun } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
@@ -14,7 +17,9 @@ import {
   areAlike,
   type CreatedJobs,
   createJobs,
+  findJobs,
   getSubmission,
+  isTakenId,
   type NewJob,
   type NewSubmission,
 } from '../store/jobs.ts';
@@ -27,6 +32,9 @@ export interface SubmitKey {
   body_hash: string;
 }
 
+/** What makes a submit that is sent twice one submit: a key, or for a single job its id. */
+export type Once = SubmitKey | { job_id: string };
+
 export interface Submitted {
   jobs: JobCreated[];
   /** The answer of an earlier submit with the same key and body. */
@@ -36,6 +44,8 @@ export interface Submitted {
 interface Pending {
   jobs: { job: PreparedJob; lane_id: number }[];
   key: SubmitKey | null;
+  /** The id the caller chose for its one job. */
+  chosen: string | null;
   resolve: (submitted: Submitted) => void;
   reject: (error: unknown) => void;
 }
@@ -74,14 +84,16 @@ export class Submitter {
     return this.#waiting;
   }
 
-  async submit(jobs: readonly PreparedJob[], key: SubmitKey | null): Promise<Submitted> {
+  async submit(jobs: readonly PreparedJob[], once: Once | null): Promise<Submitted> {
     if (this.#waiting + jobs.length > this.#options.maxWaiting)
       throw new PunctualError('overloaded', { retryAfterSeconds: 1 });
     this.#waiting += jobs.length;
     try {
       const placed = this.#inKnownLanes(jobs) ?? (await this.#inNewLanes(jobs));
       return await new Promise<Submitted>((resolve, reject) => {
-        this.#pending.push({ jobs: placed, key, resolve, reject });
+        const key = once !== null && 'key' in once ? once : null;
+        const chosen = once !== null && 'job_id' in once ? once.job_id : null;
+        this.#pending.push({ jobs: placed, key, chosen, resolve, reject });
         this.#flushSoon();
       });
     } finally {
@@ -147,6 +159,7 @@ export class Submitter {
     try {
       await this.#write(batch);
     } catch (error) {
+      if (isTakenId(error)) return this.#settleTaken(batch, error);
       const ours = !(error instanceof PunctualError);
       if (!ours || batch.length === 1) {
         for (const pending of batch) pending.reject(error);
@@ -157,14 +170,48 @@ export class Submitter {
     }
   }
 
+  /** Some of the chosen ids exist: those are answered as they were the first time, the others written again. */
+  async #settleTaken(batch: Pending[], error: unknown): Promise<void> {
+    const ids = batch.flatMap(({ chosen }) => (chosen === null ? [] : [chosen]));
+    const found = new Map<string, Awaited<ReturnType<typeof findJobs>>[number]>();
+    try {
+      for (const job of await findJobs(this.#options.db, ids)) found.set(job.job_id, job);
+    } catch (failure) {
+      for (const pending of batch) pending.reject(failure);
+      return;
+    }
+    const seen = new Set<string>();
+    const fresh: Pending[] = [];
+    for (const pending of batch) {
+      const { chosen, jobs } = pending;
+      const earlier = chosen === null ? undefined : found.get(chosen);
+      if (earlier !== undefined) {
+        if (sameJob(jobs[0]?.job as PreparedJob, earlier))
+          pending.resolve({ jobs: [toCreated(earlier.job_id)], replayed: true });
+        else pending.reject(new PunctualError('idempotency_key_reused'));
+      } else if (chosen !== null && seen.has(chosen)) {
+        this.#pending.push(pending);
+      } else {
+        if (chosen !== null) seen.add(chosen);
+        fresh.push(pending);
+      }
+    }
+    if (fresh.length < batch.length) {
+      if (fresh.length > 0) await this.#flush(fresh);
+    } else {
+      // Taken, yet not to be found: it was removed meanwhile.
+      for (const pending of batch) pending.reject(error);
+    }
+  }
+
   async #write(batch: Pending[]): Promise<void> {
     const { segments, metrics, onCreated } = this.#options;
     const turn = this.#turn++ % segments;
     const rows: NewJob[] = [];
     const submissions: NewSubmission[] = [];
-    const ids = batch.map(({ jobs, key }) => {
-      const segment = key === null ? turn : segmentOfKey(`${key.user_id} ${key.key}`, segments);
-      const first = newId('job', segment);
+    const ids = batch.map(({ jobs, key, chosen }) => {
+      const first = chosen ?? newId('job', key === null ? turn : segmentOfKey(`${key.user_id} ${key.key}`, segments));
+      const segment = segmentOf(first);
       const jobIds = idsFrom(first, jobs.length);
       const submission = key === null ? null : first;
       if (key !== null) submissions.push({ segment, ...key, job_id: first, jobs: jobs.length });
@@ -202,7 +249,7 @@ export class Submitter {
       claimer.handOver(reservation, toGranted(rows, created));
       return created;
     } catch (error) {
-      claimer.abandon(reservation);
+      claimer.abandon(reservation, isTakenId(error));
       throw error;
     }
   }

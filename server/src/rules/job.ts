@@ -72,6 +72,37 @@ export function prepareJob(input: CreateJob, nowMs: number): PreparedJob | Refus
   };
 }
 
+/** A job as it stands in the book, for comparing. */
+export interface StoredJob extends Omit<PreparedJob, 'executor_kind' | 'schedule_time' | 'delay_ms'> {
+  schedule_ms: number | null;
+  version: number;
+}
+
+/** Would the stored job have been made by submitting this one? One that was changed since is given the benefit. */
+export function sameJob(job: PreparedJob, stored: StoredJob): boolean {
+  if (stored.version > 1) return stored.user_id === job.user_id;
+  return (
+    sameFields.every((field) => job[field] === stored[field]) &&
+    JSON.stringify(job.tags) === JSON.stringify(stored.tags) &&
+    (job.schedule_time === null || Date.parse(job.schedule_time) === stored.schedule_ms)
+  );
+}
+
+const sameFields = [
+  'user_id',
+  'name',
+  'type',
+  'executor',
+  'queue',
+  'priority',
+  'payload',
+  'schedule_type',
+  'max_retries',
+  'timeout_ms',
+  'run_timeout_ms',
+  'backoff',
+] as const satisfies (keyof PreparedJob & keyof StoredJob)[];
+
 export interface PreparedUpdate {
   changes: Omit<UpdateJob, 'payload' | 'backoff' | 'schedule_time' | 'delay_ms'> & {
     payload?: string | null;

@@ -3,7 +3,7 @@
 import type { Job, JobStatus, ScheduleType } from '@punctual/contract';
 import { defaults } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
-import { type PreparedJob, parseBackoff, parseExecutor } from '../rules/job.ts';
+import { type PreparedJob, parseBackoff, parseExecutor, type StoredJob } from '../rules/job.ts';
 import { int2s, int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { type Fragment, part, sql } from './sql.ts';
@@ -200,6 +200,21 @@ function wonSubmissions(submissions: readonly NewSubmission[]): Fragment {
     ),`;
 }
 
+/** Did a statement fail because it would have made a second job with one id? */
+export function isTakenId(error: unknown): boolean {
+  const { code, constraint } = error as { code?: unknown; constraint?: unknown };
+  return code === '23505' && (constraint === 'jobs_pkey' || String(constraint).startsWith('jobs_pkey_'));
+}
+
+/** Those of the jobs that exist, as the rule compares them. */
+export async function findJobs(db: Queryable, ids: readonly string[]): Promise<(StoredJob & { job_id: string })[]> {
+  const rows = await db.query<JobRow>(sql`
+    select ${jobColumns}
+    from unnest(${int2s(ids, segmentOf)}::smallint[], ${uuids(ids, (id) => id)}::uuid[]) i (segment, job_id)
+    join punctual.jobs j using (segment, job_id)`);
+  return rows.map((row) => ({ ...row, schedule_ms: row.schedule_time?.getTime() ?? null, run_timeout_ms: toNumber(row.run_timeout_ms) }));
+}
+
 export async function getSubmission(
   db: Queryable,
   { segment, user_id, key }: { segment: number; user_id: string; key: string },
@@ -280,12 +295,16 @@ export function toJob(row: JobRow): Job {
     max_retries: row.max_retries,
     backoff: { ...defaults.backoff, ...parseBackoff(row.backoff) },
     timeout_ms: row.timeout_ms,
-    run_timeout_ms: row.run_timeout_ms === null ? null : Number(row.run_timeout_ms),
+    run_timeout_ms: toNumber(row.run_timeout_ms),
     status: row.status,
     version: row.version,
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
   };
+}
+
+function toNumber(text: string | null): number | null {
+  return text === null ? null : Number(text);
 }
 
 /** An array as PostgreSQL writes it; only labels and ids come here, which need no escaping. */
