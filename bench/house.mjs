@@ -90,6 +90,14 @@ class House {
     return this.worker;
   }
 
+  /** A service runs for weeks: what is measured is code that has run before. The same for every contestant. */
+  async warmUp({ seconds = this.#bench.quick ? 1 : 4 } = {}) {
+    const { submitted } = await this.load.ask('submit', { inFlight: 20, seconds, warmSeconds: 0 });
+    await until(`all ${submitted} jobs of the warm-up have started`, () => this.worker.count() >= submitted);
+    await this.settled();
+    await this.worker.ask('reset');
+  }
+
   #program(file, node, args = [], onCount) {
     const nodeArgs = this.contestant.ours ? this.#profiling(file.replace('.mjs', '')) : [];
     return startProgram(file, [this.contestant.name, JSON.stringify(this.place), ...args], { node, nodeArgs, onCount });

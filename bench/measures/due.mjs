@@ -22,6 +22,7 @@ export const due = {
     const house = await openHouse(bench, contestant, { place: { forDueTimes: true } });
     try {
       const worker = await house.startWorker({ meaning: 'due' });
+      await house.warmUp();
       const n = 10_000;
       const atMs = Math.ceil(wall()) + (bench.quick ? 2500 : 4000);
       await house.load.ask('fill', { n, atMs });

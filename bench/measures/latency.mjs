@@ -37,7 +37,7 @@ export const latency = {
     const house = await openHouse(bench, contestant);
     try {
       const worker = await house.startWorker();
-      await house.load.ask('pace', { perSecond: 50, seconds: 1 });
+      await house.warmUp();
       for (const rate of rates) {
         const { seconds } = bench.times(rate === 50 ? 8 : 4, 0);
         await sleep(bench.quick ? 200 : 1000);

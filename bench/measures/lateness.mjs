@@ -30,6 +30,7 @@ export const lateness = {
     const house = await openHouse(bench, contestant, { place: { forDueTimes: true } });
     try {
       const worker = await house.startWorker({ meaning: 'due' });
+      await house.warmUp();
       const n = 1000;
       const { end, spareMs } = await house.load.ask('future', {
         n,

@@ -2,8 +2,9 @@
 //
 // A worker picks a random session_id when it starts and calls sync again and again. Each call says how its work stands
 // and is answered with new runs, cancellations and how long the lease still holds. A call with nothing to answer waits
-// on the server for up to heartbeat_ms. A newer call of the same session makes the server answer the older one at once, so a
-// worker that has something to say simply calls again. `n` numbers the calls; `concluded` is the highest number up to
+// on the server for up to heartbeat_ms; with `wait: false` it is answered as soon as what it reports is applied. A newer
+// call that waits makes the server answer the older one at once, so a worker that has something to say simply calls
+// again; a newer call that does not wait leaves it waiting. `n` numbers the calls; `concluded` is the highest number up to
 // which every call has been answered or given up: runs granted in those answers that the worker neither runs nor
 // reports were lost on the way, and the server takes them back at once.
 import { type Static, Type } from 'typebox';

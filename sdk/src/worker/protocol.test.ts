@@ -21,9 +21,9 @@ class Hand {
   readonly #heartbeatMs: number;
   #wake: () => void = () => undefined;
 
-  constructor(heartbeatMs = 60) {
+  constructor(heartbeatMs = 60, slots = 2) {
     this.#heartbeatMs = heartbeatMs;
-    const description = { host: 'h', pid: 1, version: 'v', slots: 2, types: ['echo'], executors: [], queues: null };
+    const description = { host: 'h', pid: 1, version: 'v', slots, types: ['echo'], executors: [], queues: null };
     const options = { url: '', workerId: 'w', description, killOnLeaseLoss: false, stopGraceMs: 1_000 };
     this.protocol = new Protocol(options, {
       call: this.#call,
@@ -87,21 +87,32 @@ function outcome({ run_id, lease_id }: Grant): string {
   return JSON.stringify({ run_id, lease_id, status: 'SUCCESS' });
 }
 
-test('when an overtaken call is answered, the next call says at once that its runs are done', async () => {
-  const hand = new Hand(60_000);
+test('while slots are plenty reports gather and go by a call that does not wait, beside the one that does', async () => {
+  const hand = new Hand(60_000, 10);
   const [first, second] = [grant(), grant()];
   (await hand.next()).answer({ runs: [first, second] });
-  const parked = await hand.next();
+  const listening = await hand.next();
+  assert.deepEqual([listening.request.wait, listening.request.outcomes], [true, undefined]);
   hand.report({ keys: [1], outcomes: [outcome(first)] });
-  const report = await hand.next();
-  assert.deepEqual(report.request.running, [second.run_id]);
-  parked.answer();
   hand.report({ keys: [2], outcomes: [outcome(second)] });
-  const overtaking = await hand.next();
-  assert.deepEqual(overtaking.request.running, [first.run_id]);
+  const report = await hand.next();
+  assert.deepEqual([report.request.wait, report.request.outcomes?.length, report.request.running], [false, 2, []]);
+  assert.equal(report.request.concluded, listening.request.n - 1);
   report.answer();
-  const correction = await hand.next();
-  assert.deepEqual([correction.request.running, correction.request.concluded], [[second.run_id], report.request.n]);
+  listening.answer();
+  const next = await hand.next();
+  assert.deepEqual([next.request.wait, next.request.concluded], [true, report.request.n]);
+  hand.end();
+});
+
+test('when slots are short one call reports and waits', async () => {
+  const hand = new Hand(60_000);
+  const run = grant();
+  (await hand.next()).answer({ runs: [run] });
+  await hand.next();
+  hand.report({ keys: [1], outcomes: [outcome(run)] });
+  const both = await hand.next();
+  assert.deepEqual([both.request.wait, both.request.outcomes?.length], [true, 1]);
   hand.end();
 });
 

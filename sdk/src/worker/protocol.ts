@@ -1,10 +1,11 @@
 // The worker protocol: one call, sync, made again and again from a thread of its own (thread.ts), so that a handler that
 // blocks the event loop cannot stop it. The header of contract/src/workers.ts describes the protocol itself.
 //
-// At most two calls are open. A call that has nothing to report waits on the server for work. When there is something to
-// report, or the heartbeat is due, a newer call is sent, and the server answers the older at once. While a call is busy
-// with what it carries the next batch gathers, so batches grow with the load by themselves, and one round trip settles a
-// batch and brings the next runs.
+// At most two calls are open. One waits on the server for work. While slots are plenty, what there is to report gathers
+// for some milliseconds and goes by a second call that does not wait, so that a report being applied never delays the
+// start of a new run. When slots run short one call does both: the report goes with a newer call that waits, and the
+// server answers the older at once. While a call is busy with what it carries the next batch gathers, so batches grow
+// with the load by themselves, and one round trip settles a batch and brings the next runs.
 //
 // What a call carries is kept until its answer arrives and is sent again when it fails: settling is idempotent. A run
 // whose outcome is in an unanswered call is still listed as running, because calls may overtake each other, and the server
@@ -29,7 +30,9 @@ const max_open_calls = 2;
 /** A server that answers a call at once although it was to wait, and has nothing to say, is asked again ever more slowly. */
 const hasty_ms = 5;
 const max_rest_ms = 1_000;
-/** After new runs a call that only waits is sent this much later: short runs have ended by then, and one call does both. */
+/** While slots are plenty, what there is to report waits this long for more. */
+const gather_ms = 4;
+/** When they run short a call that only waits is sent this much later: short runs have ended by then, one call does both. */
 const quiet_delay_ms = 2;
 /** With all slots taken nothing can be granted, so there is more time. */
 const full_delay_ms = 10;
@@ -58,6 +61,8 @@ export class Protocol {
   #session = new Session();
   #heartbeatMs = default_heartbeat_ms;
   #quietAt = 0;
+  /** What there is to report gathers until then. */
+  #gatherUntil = 0;
   #restMs = 0;
   /** Something other than items has to be said: the description, or that no runs are accepted any more. */
   #news = true;
@@ -93,6 +98,7 @@ export class Protocol {
         return;
       }
       run.reported = true;
+      if (this.#unsent.length === 0) this.#gatherUntil = performance.now() + gather_ms;
       this.#unsent.push(key, false, outcomes[i] as string);
     });
     for (const key of stuck) this.#held.markOutlived(key);
@@ -139,14 +145,34 @@ export class Protocol {
   #sendIfDue(now: number): void {
     const session = this.#session;
     const isBeat = now >= session.lastSentAt + this.#heartbeatMs;
-    const canTalk = now >= session.freeToTalkAt && (this.#news || this.#unsent.canSend(this.#held) || this.#byeIsReady);
-    const isQuiet = session.open.size === 0 && now >= this.#quietAt;
+    const canTalk = now >= this.#talkAt && (this.#news || this.#unsent.canSend(this.#held) || this.#byeIsReady);
+    const isQuiet = this.#shouldListen && now >= this.#quietAt;
     if (!isBeat && !canTalk && !isQuiet) return;
     if (session.open.size >= max_open_calls) {
       if (!isBeat) return;
       this.#giveUp(session.oldest as OpenCall);
     }
     this.#send(now);
+  }
+
+  get #mayWait(): boolean {
+    return this.#session.leaseUntil !== null && this.#byeUntil === null;
+  }
+
+  /** No call waits for work, and one should, also beside one that reports. */
+  get #shouldListen(): boolean {
+    return this.#session.open.size === 0 || (this.#mayWait && !this.#session.listens);
+  }
+
+  /** So few slots are free that they may soon all be taken. */
+  get #isShort(): boolean {
+    return this.#held.size * 2 >= this.#slots;
+  }
+
+  /** When the next call that says something may leave. */
+  get #talkAt(): number {
+    const at = this.#session.freeToTalkAt;
+    return this.#news || this.#isShort || this.#byeUntil !== null ? at : Math.max(at, this.#gatherUntil);
   }
 
   get #byeIsReady(): boolean {
@@ -163,7 +189,9 @@ export class Protocol {
     const bye = this.#byeIsReady;
     const items = this.#unsent.take(this.#held, this.#caution.maxItems);
     // The first answer says how long the lease holds, so it must come at once; and an outcome waits for lines to arrive.
-    const wait = session.leaseUntil !== null && this.#byeUntil === null && !items.some((item) => item.isLog);
+    const reports = items.some((item) => item.isLog) || (items.length > 0 && session.listens && !this.#isShort);
+    const wait = this.#mayWait && !reports;
+    if (this.#unsent.length === 0) this.#gatherUntil = 0;
     const call = session.begin({ sentAt: now, items, wait, bye, describes: this.#describe });
     for (const { key, isLog } of items) {
       const run = this.#held.get(key);
@@ -239,7 +267,7 @@ export class Protocol {
     const isIdle = answer.runs.length + answer.cancel.length + call.items.length === 0 && this.#session.open.size === 0;
     const isHasty = call.wait && isIdle && now - call.sentAt < this.#restMs + hasty_ms;
     this.#restMs = isHasty ? Math.min(max_rest_ms, this.#restMs * 2 + 1) : 0;
-    const delay = this.#held.size >= this.#slots ? full_delay_ms : quiet_delay_ms;
+    const delay = this.#held.size >= this.#slots ? full_delay_ms : this.#isShort ? quiet_delay_ms : 0;
     this.#quietAt = now + (answer.runs.length > 0 ? delay : this.#restMs);
   }
 
@@ -255,10 +283,7 @@ export class Protocol {
       return this.#unsent.putBack(call.items);
     }
     this.#logsDone(call.items);
-    if (call.items.length === 0) return;
-    this.#caution.taken(this.#unsent);
-    // A newer call is open and has listed these runs as running: until told otherwise the server counts their slots.
-    if (this.#session.open.size > 0) this.#news = true;
+    if (call.items.length > 0) this.#caution.taken(this.#unsent);
   }
 
   #failed(session: Session, call: OpenCall, error: unknown): void {
@@ -368,8 +393,8 @@ export class Protocol {
     const hasToSay = this.#news || this.#unsent.length > 0;
     const sendAt = Math.min(
       session.lastSentAt + this.#heartbeatMs,
-      hasToSay && session.open.size < max_open_calls ? session.freeToTalkAt : Number.POSITIVE_INFINITY,
-      session.open.size === 0 ? this.#quietAt : Number.POSITIVE_INFINITY,
+      hasToSay && session.open.size < max_open_calls ? this.#talkAt : Number.POSITIVE_INFINITY,
+      this.#shouldListen && session.open.size < max_open_calls ? this.#quietAt : Number.POSITIVE_INFINITY,
     );
     const at = Math.min(
       Math.max(sendAt, this.#reach.pauseUntil),

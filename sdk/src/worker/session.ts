@@ -53,6 +53,12 @@ export class Session {
     return this.leaseUntil === null ? Number.POSITIVE_INFINITY : this.leaseUntil - this.#marginMs;
   }
 
+  /** Whether a call is open that waits for work. */
+  get listens(): boolean {
+    for (const call of this.open.values()) if (call.wait) return true;
+    return false;
+  }
+
   get oldest(): OpenCall | undefined {
     return this.open.values().next().value;
   }

@@ -156,7 +156,7 @@ export class Claimer {
   /** The statement failed, or unless we are certain, seemed to: what it may have leased is found in the book. */
   abandon({ session, count }: Reservation, certain: boolean): void {
     session.reserved -= count;
-    session.compare ||= !certain;
+    if (!certain) compareSoon(session);
   }
 
   async #claim(group: Group, segment: number, slots: readonly Session[]): Promise<void> {
@@ -181,7 +181,7 @@ export class Claimer {
       // The claim may have been made all the same: the book must be compared before these sessions get more.
       release(slots);
       group.hot.add(segment);
-      for (const session of new Set(slots)) session.compare = true;
+      for (const session of new Set(slots)) compareSoon(session);
       this.#options.log.warn({ err: error, segment }, 'claim failed; it is tried again');
     }
   }
@@ -250,6 +250,12 @@ function takeSlots(sessions: Iterable<Session>): Session[] {
     }
   }
   return slots;
+}
+
+/** The worker's next call, with no other open, is compared with the book. */
+function compareSoon(session: Session): void {
+  session.compare = true;
+  session.parked?.answer();
 }
 
 function release(slots: readonly Session[]): void {

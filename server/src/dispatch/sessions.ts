@@ -21,6 +21,8 @@ export interface Session {
   draining: boolean;
   /** Runs the worker has or is about to get; `call` is the number of the answer that carries it, 0 before it is sent. */
   held: Map<string, { lease_id: string; call: number }>;
+  /** Runs whose outcome has come, with the number of the call that brought it: a call that left before may still list them. */
+  reported: Map<string, number>;
   /** Grants as JSON, to be carried by the next answer. */
   outbox: { lease: Lease; json: string }[];
   cancels: (Lease & { reason: string })[];
@@ -58,6 +60,7 @@ export class Sessions {
       accept: false,
       draining: false,
       held: new Map(),
+      reported: new Map(),
       outbox: [],
       cancels: [],
       parked: null,
@@ -106,25 +109,31 @@ export function freeSlots(session: Session): number {
   return Math.max(0, session.worker.slots - session.held.size - session.reserved);
 }
 
+/** Takes note of what a call reports: those runs take no slot any more, however calls overtake each other. */
+export function noteReported(session: Session, request: SyncRequest): void {
+  for (const { run_id } of request.outcomes ?? []) {
+    session.held.delete(run_id);
+    session.reported.set(run_id, request.n);
+  }
+}
+
 /**
- * Brings what we think the worker holds in line with what it says, and answers the leases that were lost on the way:
- * granted in an answer that the worker has given up or received, yet neither run nor reported by it.
+ * Brings what we think the worker holds in line with what its newest call says, and answers the leases that were lost on
+ * the way: granted in an answer that the worker has given up or received, yet neither run nor reported by it.
  */
 export function reconcile(session: Session, request: SyncRequest): Lease[] {
   const lost: Lease[] = [];
   const running = new Set(request.running);
-  const reported = new Set((request.outcomes ?? []).map((outcome) => outcome.run_id));
   for (const [run_id, { lease_id, call }] of session.held) {
-    if (reported.has(run_id)) session.held.delete(run_id);
-    else if (!running.has(run_id) && call > 0 && call <= request.concluded) {
-      session.held.delete(run_id);
-      if (lease_id !== '') lost.push({ run_id, lease_id });
-    }
+    if (running.has(run_id) || call === 0 || call > request.concluded) continue;
+    session.held.delete(run_id);
+    if (lease_id !== '') lost.push({ run_id, lease_id });
   }
   for (const run_id of running) {
     // Granted by another server: it takes a slot all the same.
-    if (!session.held.has(run_id) && !reported.has(run_id))
+    if (!session.held.has(run_id) && !session.reported.has(run_id))
       session.held.set(run_id, { lease_id: '', call: request.concluded });
   }
+  for (const [run_id, n] of session.reported) if (n <= request.concluded) session.reported.delete(run_id);
   return lost;
 }

@@ -18,7 +18,7 @@ import type { Lease } from '../store/settle.ts';
 import { endSession, leasesOf, registerSession } from '../store/workers.ts';
 import type { Claimer } from './claim.ts';
 import type { Renewer } from './renew.ts';
-import { type Parked, reconcile, type Session, type Sessions } from './sessions.ts';
+import { noteReported, type Parked, reconcile, type Session, type Sessions } from './sessions.ts';
 import { groupBySegment, type Settled, settleOutcomes } from './settle.ts';
 
 export interface SyncOptions {
@@ -64,13 +64,15 @@ export class Sync {
     if (newest) {
       session.call = request.n;
       session.accept = request.accept && request.bye !== true;
-      session.parked?.answer();
+      // A call that will not wait leaves the one that does where it is.
+      if (request.wait || request.bye === true) session.parked?.answer();
     }
     const call: Call = { request, arrivedAt, closed, applied: this.#apply(session, request, arrivedAt) };
     if (request.bye === true) return this.#sayGoodbye(session, call);
     // A call that was overtaken says nothing about now.
-    if (!newest) return this.#answer(session, call, await call.applied);
-    return this.#wait(session, call);
+    if (newest && request.wait) return this.#wait(session, call);
+    const refused = await call.applied;
+    return closed.aborted ? '' : this.#answer(session, call, refused);
   }
 
   /** Answers everybody who waits; later calls are sent to other servers. */
@@ -105,6 +107,7 @@ export class Sync {
   /** Settling, renewing and claiming go on side by side: the slots are free as soon as the worker says so. */
   async #apply(session: Session, request: SyncRequest, arrivedAt: number): Promise<Lease[]> {
     const renewed = this.#renew(session, request, arrivedAt);
+    noteReported(session, request);
     const lost = request.n === session.call && request.bye !== true ? reconcile(session, request) : [];
     const logged = this.#storeLogs(request.logs ?? []);
     const settled = logged.then((refused) =>
@@ -198,7 +201,7 @@ export class Sync {
     const parked = park(session, request.n, this.#options.heartbeatMs);
     closed.addEventListener('abort', parked.answer);
     try {
-      if (!request.wait || session.outbox.length > 0 || closed.aborted) parked.answer();
+      if (session.outbox.length > 0 || closed.aborted) parked.answer();
       else this.#options.claimer.run();
       const refused = await call.applied;
       if (refused.length > 0 || session.cancels.length > 0 || session.outbox.length > 0 || session.worker === null)
