@@ -31,7 +31,7 @@ const max_open_calls = 2;
 const hasty_ms = 5;
 const max_rest_ms = 1_000;
 /** While slots are plenty, what there is to report waits this long for more. */
-const gather_ms = 4;
+const gather_ms = 5;
 /** When they run short a call that only waits is sent this much later: short runs have ended by then, one call does both. */
 const quiet_delay_ms = 2;
 /** With all slots taken nothing can be granted, so there is more time. */
