@@ -13,28 +13,22 @@ export function nextLocal(cron: Cron, from: number): number | null {
   let year = start.getUTCFullYear();
   let month = start.getUTCMonth() + 1;
   let day = start.getUTCDate();
+  let days = daysOf(cron, year, month);
   const midnight = Date.UTC(year, month - 1, day);
   const second = (start.getTime() - midnight) / 1000;
   if (second > 0) {
-    const today = matchesMonth(cron, month) && (daysOf(cron, year, month) & (1 << day)) !== 0;
-    const time = today ? nextTimeOfDay(cron, second) : -1;
+    const time = (days & (1 << day)) === 0 ? -1 : nextTimeOfDay(cron, second);
     if (time !== -1) return midnight + time * 1000;
     day += 1;
   }
   for (let months = 0; months < MAX_MONTHS && year <= 9999; months++) {
-    if (matchesMonth(cron, month)) {
-      const days = daysOf(cron, year, month);
-      for (; day <= 31; day++) {
-        if ((days & (1 << day)) === 0) continue;
-        return Date.UTC(year, month - 1, day) + nextTimeOfDay(cron, 0) * 1000;
-      }
+    for (; day <= 31; day++) {
+      if ((days & (1 << day)) !== 0) return Date.UTC(year, month - 1, day) + nextTimeOfDay(cron, 0) * 1000;
     }
     day = 1;
-    month += 1;
-    if (month > 12) {
-      month = 1;
-      year += 1;
-    }
+    month = month === 12 ? 1 : month + 1;
+    if (month === 1) year += 1;
+    days = daysOf(cron, year, month);
   }
   return null;
 }
@@ -62,13 +56,16 @@ function nextTimeOfDay(cron: Cron, from: number): number {
 
 /** The days of a month that match, bit 1 the first. */
 export function daysOf(cron: Cron, year: number, month: number): number {
-  const length = new Date(Date.UTC(year, month, 0)).getUTCDate();
-  const first = new Date(Date.UTC(year, month - 1, 1)).getUTCDay();
+  if (!matchesMonth(cron, month)) return 0;
+  const begin = Date.UTC(year, month - 1, 1);
+  const length = (Date.UTC(year, month, 1) - begin) / DAY_MS;
   const existing = length === 31 ? -2 : (1 << (length + 1)) - 2;
+  // 1970-01-01 was a Thursday.
+  const first = (((begin / DAY_MS + 4) % 7) + 7) % 7;
   let byMonth = cron.daysOfMonth;
   for (const part of cron.specialDays) byMonth |= 1 << specialDay(part, first, length);
-  let byWeek = 0;
-  for (let weekday = 0; weekday < 7; weekday++) {
+  let byWeek = cron.weekdays === 127 ? existing : 0;
+  for (let weekday = 0; weekday < 7 && byWeek !== existing; weekday++) {
     if ((cron.weekdays & (1 << weekday)) === 0) continue;
     for (let day = firstOf(weekday, first); day <= length; day += 7) byWeek |= 1 << day;
   }

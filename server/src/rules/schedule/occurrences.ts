@@ -70,8 +70,8 @@ export function countBetween(rule: ScheduleRule, fromMs: number, toMs: number, m
 }
 
 function find(rule: ScheduleRule, bounds: Bounds, limit: number): Found {
-  const budget: Budget = { steps: scheduleLimits.max_steps };
   const { calendar } = rule;
+  const budget: Budget = { steps: scheduleLimits.max_steps };
   if (calendar !== null && rule.on_excluded !== 'skip') {
     const search = { rule, calendar, bounds, budget, limit };
     return rule.on_excluded === 'next' ? findMovedOn(search) : findMovedBack(search);
@@ -90,24 +90,21 @@ function find(rule: ScheduleRule, bounds: Bounds, limit: number): Found {
 /** The first occurrence that makes a run, or null if a bounded search found none up to a time. */
 export function firstRun(rule: ScheduleRule, afterMs: number): { found: Occurrence | null; lookedUntilMs: number } {
   const { calendar } = rule;
-  if (calendar === null) {
-    const { items, lookedUntilMs } = occurrencesAfter(rule, afterMs);
-    return { found: items[0] ?? null, lookedUntilMs };
-  }
-  return rule.on_excluded === 'skip' ? firstAllowed(rule, calendar, afterMs) : firstMoved(rule, calendar, afterMs);
+  const isMoved = calendar !== null && rule.on_excluded !== 'skip';
+  return isMoved ? firstMoved(rule, calendar, afterMs) : firstAllowed(rule, calendar, afterMs);
 }
 
 type FirstRun = ReturnType<typeof firstRun>;
 
 /** Goes from time to time that the calendar excludes, and from there to where it allows something. */
-function firstAllowed(rule: ScheduleRule, calendar: CompiledCalendar, afterMs: number): FirstRun {
-  const budget: Budget = { steps: scheduleLimits.max_steps };
+function firstAllowed(rule: ScheduleRule, calendar: CompiledCalendar | null, afterMs: number): FirstRun {
+  const budget: Budget = { steps: scheduleLimits.max_first_steps };
   const bounds = boundsOf(rule, afterMs, LAST_MS);
   const source = openSource(rule, bounds, budget);
   for (;;) {
     const nominal = source.peek();
     if (nominal === null) return { found: null, lookedUntilMs: Math.min(source.position() - 1, bounds.last) };
-    if (isAllowed(calendar, nominal.ms)) {
+    if (calendar === null || isAllowed(calendar, nominal.ms)) {
       return { found: toOccurrence({ ...nominal, excluded: false }, jitterOf(rule)), lookedUntilMs: nominal.ms };
     }
     const latest = Math.min(nominal.ms + scheduleLimits.max_move_ms, LAST_MS);
@@ -118,7 +115,7 @@ function firstAllowed(rule: ScheduleRule, calendar: CompiledCalendar, afterMs: n
 /** Times are only left out where the calendar allows nothing for long: looks at the edges of the next such stretches. */
 function firstMoved(rule: ScheduleRule, calendar: CompiledCalendar, afterMs: number): FirstRun {
   const { max_move_ms } = scheduleLimits;
-  const budget: Budget = { steps: scheduleLimits.max_steps };
+  const budget: Budget = { steps: scheduleLimits.max_first_steps };
   let lookedUntilMs = afterMs;
   for (let stretches = 0; stretches < 3; stretches++) {
     const next = occurrencesAfter(rule, lookedUntilMs);
@@ -126,7 +123,7 @@ function firstMoved(rule: ScheduleRule, calendar: CompiledCalendar, afterMs: num
     lookedUntilMs = next.lookedUntilMs;
     if (item === undefined) break;
     if (!item.excluded) return { found: item, lookedUntilMs };
-    const latest = Math.min(item.nominal_ms + 5 * max_move_ms, LAST_MS);
+    const latest = Math.min(item.nominal_ms + 2 * max_move_ms, LAST_MS);
     const end = nextAllowed(calendar, item.nominal_ms, latest, budget);
     if (end === null) return { found: null, lookedUntilMs: latest };
     lookedUntilMs = Math.max(lookedUntilMs, rule.on_excluded === 'next' ? end - max_move_ms - 1 : end - 1);

@@ -6,6 +6,9 @@ export interface Tick {
   ms: number;
   /** What the clock shows, as if it were UTC. */
   wall: number;
+  /** The how-manieth time the clock shows this, and how often it does in the whole walk. */
+  nth: number;
+  times: number;
 }
 
 const formats = new Map<string, Intl.DateTimeFormat>();
@@ -20,9 +23,17 @@ export function wallAt(zone: string, ms: number): number {
   return Date.parse(`${format.format(ms).replace(' ', 'T')}Z`);
 }
 
+/** Begin and end it some hours around what is judged: only inside it is known what the clock shows twice. */
 export function walk(zone: string, fromMs: number, toMs: number, stepMs: number): Tick[] {
   const ticks: Tick[] = [];
-  for (let ms = fromMs; ms <= toMs; ms += stepMs) ticks.push({ ms, wall: wallAt(zone, ms) });
+  const shown = new Map<number, number>();
+  for (let ms = fromMs; ms <= toMs; ms += stepMs) {
+    const wall = wallAt(zone, ms);
+    const nth = (shown.get(wall) ?? 0) + 1;
+    shown.set(wall, nth);
+    ticks.push({ ms, wall, nth, times: 1 });
+  }
+  for (const tick of ticks) tick.times = shown.get(tick.wall) ?? 1;
   return ticks;
 }
 
@@ -37,20 +48,15 @@ export interface Policy {
   dst_overlap: 'first' | 'both';
 }
 
-/** Every occurrence of one expression in the walk; its begin and its end only serve to know what clocks show twice. */
+/** Every occurrence of one expression in the walk. */
 export function expectedIn(ticks: readonly Tick[], stepMs: number, text: string, policy: Policy): Expected[] {
   const matches = naiveMatcher(text);
   const words = text.split(' ');
   const clock = words.slice(0, words.length - 3).join(' ');
   const isFixed = !/[*?/]/.test(clock);
-  const times = new Map<number, number>();
-  for (const { wall } of ticks) times.set(wall, (times.get(wall) ?? 0) + 1);
-  const shown = new Map<number, number>();
   const expected: Expected[] = [];
   let before: number | null = null;
-  for (const { ms, wall } of ticks) {
-    const nth = (shown.get(wall) ?? 0) + 1;
-    shown.set(wall, nth);
+  for (const { ms, wall, nth, times } of ticks) {
     let missing: number | null = null;
     if (before !== null && isFixed && policy.dst_gap === 'run_after') {
       for (let left = before + stepMs; left < wall && missing === null; left += stepMs)
@@ -62,12 +68,8 @@ export function expectedIn(ticks: readonly Tick[], stepMs: number, text: string,
       continue;
     }
     if (!matches(wall) || (isFixed && policy.dst_overlap === 'first' && nth > 1)) continue;
-    const twice = (times.get(wall) ?? 0) > 1;
-    expected.push({
-      nominal_ms: ms,
-      local: textOf(wall),
-      note: twice ? (nth > 1 ? 'overlap_second' : 'overlap_first') : null,
-    });
+    const note = times === 1 ? null : nth === 1 ? 'overlap_first' : 'overlap_second';
+    expected.push({ nominal_ms: ms, local: textOf(wall), note });
   }
   return expected;
 }

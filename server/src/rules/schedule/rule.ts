@@ -100,5 +100,7 @@ export const scheduleLimits = {
   max_items: 10_000,
   /** Work in one call: a candidate or a day of a simple calendar is one step, a year of a zone `steps_per_year`. */
   max_steps: 10_000,
-  steps_per_year: 100,
+  steps_per_year: 250,
+  /** Work to find out whether a schedule ever runs: some years of a daily one. */
+  max_first_steps: 4000,
 } as const;
