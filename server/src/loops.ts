@@ -7,7 +7,7 @@ import type { Announcer } from './dispatch/announce.ts';
 import type { Claimer } from './dispatch/claim.ts';
 import { reapOnce } from './dispatch/reap.ts';
 import type { Sync } from './dispatch/sync.ts';
-import { moveDueOnce } from './scheduler/due.ts';
+import { DueClock } from './scheduler/due.ts';
 import type { Database } from './store/database.ts';
 import type { Lanes } from './store/lanes.ts';
 import { makePartitions } from './store/partitions.ts';
@@ -25,8 +25,8 @@ export interface LoopsOptions {
 }
 
 export interface Loops {
-  /** A run is due in so many ms: the due loop must not sleep longer. */
-  dueWithin(ms: number): void;
+  /** A run is due in so many ms, in one of these segments or in any: the due loop must not sleep longer. */
+  dueWithin(ms: number, segments?: Iterable<number>): void;
   stop(): Promise<void>;
 }
 
@@ -45,20 +45,18 @@ export function startLoops({
 }: LoopsOptions): Loops {
   const all = Array.from({ length: segments }, (_, i) => i);
 
-  // 1. Runs whose time has come move to ready.
-  const due = startLoop({
-    name: 'due',
-    everyMs: config.poll_interval_ms,
-    log,
-    async pass() {
-      const { segments: moved, nextMs } = await moveDueOnce(db, all);
-      if (moved.size > 0) {
-        claimer.wake(moved);
-        announcer.say({ segments: moved });
-      }
-      return nextMs ?? undefined;
+  // 1. Runs whose time has come are handed over or move to ready.
+  const dueClock = new DueClock({
+    db,
+    segments: all,
+    handOver: (segment) => claimer.takeDue(segment),
+    pollIntervalMs: config.poll_interval_ms,
+    onMoved(moved) {
+      claimer.wake(moved);
+      announcer.say({ segments: moved });
     },
   });
+  const due = startLoop({ name: 'due', everyMs: config.poll_interval_ms, log, pass: () => dueClock.pass() });
 
   // 2. Runs of workers that fell silent are taken back.
   const reap = startLoop({
@@ -98,7 +96,8 @@ export function startLoops({
 
   const loops: Loop[] = [due, reap, poll, silent, partitions];
   return {
-    dueWithin: (ms) => {
+    dueWithin: (ms, where) => {
+      dueClock.soon(ms, where);
       // Within the pause the loop already takes, a wake now lets it set its timer to the earlier time.
       if (ms < config.poll_interval_ms) due.wake();
     },

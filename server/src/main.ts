@@ -73,7 +73,11 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     segments,
     maxWaiting: config.max_waiting_submits,
     metrics,
-    onCreated: tell,
+    onCreated: ({ ready, waiting, nextMs }) => {
+      if (nextMs !== null) loops.dueWithin(nextMs, waiting);
+      tell({ segments: ready });
+      if (nextMs !== null) announcer.say({ nextMs });
+    },
   });
   const sync = new Sync({
     db,

@@ -159,6 +159,37 @@ export class Claimer {
     if (!certain) compareSoon(session);
   }
 
+  /**
+   * Leases runs of a segment whose time has just come, without their passing through `ready`. Answers how many; 0 when
+   * there is a backlog, which goes first, or nobody here serves them: they are then to be moved to `ready`.
+   */
+  async takeDue(segment: number): Promise<number> {
+    let taken = 0;
+    for (const group of this.#groups.values()) {
+      const lanes = this.#lanesOf(group).map((lane_id) => ({ lane_id, after: 0 }));
+      if (this.#stopped || group.behind.size > 0 || lanes.length === 0) continue;
+      const slots = takeSlots(group.sessions);
+      if (slots.length === 0) continue;
+      const lease_id = newToken();
+      try {
+        const runs = await claimRuns(this.#options.db, { segment, lanes, slots, lease_id }, 'due');
+        release(slots);
+        taken += runs.length;
+        await this.#deliver(runs, lease_id, slots);
+      } catch (error) {
+        this.#claimFailed(slots);
+        throw error;
+      }
+    }
+    return taken;
+  }
+
+  /** It may have been made all the same: the book must be compared before these sessions get more. */
+  #claimFailed(slots: readonly Session[]): void {
+    release(slots);
+    for (const session of new Set(slots)) compareSoon(session);
+  }
+
   async #claim(group: Group, segment: number, slots: readonly Session[]): Promise<void> {
     const deep = group.deep.delete(segment);
     const lanes = this.#lanesOf(group).map((lane_id) => ({
@@ -178,10 +209,8 @@ export class Claimer {
       }
       await this.#deliver(runs, lease_id, slots);
     } catch (error) {
-      // The claim may have been made all the same: the book must be compared before these sessions get more.
-      release(slots);
+      this.#claimFailed(slots);
       group.hot.add(segment);
-      for (const session of new Set(slots)) compareSoon(session);
       this.#options.log.warn({ err: error, segment }, 'claim failed; it is tried again');
     }
   }

@@ -1,3 +1,4 @@
+// What a server believes that a worker holds, after calls that overtake each other.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SyncRequest } from '@punctual/contract';

@@ -57,8 +57,8 @@ export interface SubmitterOptions {
   maxWaiting: number;
   claimer: Claimer;
   metrics: Metrics;
-  /** Told after each commit: where there is new work, and in how many ms the first of the waiting runs is due. */
-  onCreated: (created: { segments: Iterable<number>; nextMs: number | null }) => void;
+  /** Told after each commit: where runs are ready, where they wait, and in how many ms the first of those is due. */
+  onCreated: (created: { ready: Set<number>; waiting: Set<number>; nextMs: number | null }) => void;
 }
 
 /** One batch fills one connection for some milliseconds; more than two at once only add latency. */
@@ -225,8 +225,7 @@ export class Submitter {
     const created = await this.#create(rows, submissions);
     metrics.submitBatch.observe(rows.length);
     metrics.jobsCreated.inc(rows.length);
-    if (created.granted === null)
-      onCreated({ segments: new Set(ids.map((id) => id.segment)), nextMs: created.next_ms });
+    if (created.granted === null) onCreated({ ...whereTo(rows, created), nextMs: created.next_ms });
     const won = new Set(created.won);
     for (const [i, pending] of batch.entries()) {
       const { segment = 0, jobIds = [] } = ids[i] ?? {};
@@ -260,6 +259,17 @@ export class Submitter {
     if (earlier.body_hash !== key.body_hash) throw new PunctualError('idempotency_key_reused');
     return { jobs: idsFrom(earlier.job_id, earlier.jobs).map(toCreated), replayed: true };
   }
+}
+
+/** Which of the future jobs were due already only the statement knows: if some were, they may be anywhere. */
+function whereTo(rows: readonly NewJob[], created: CreatedJobs): { ready: Set<number>; waiting: Set<number> } {
+  const ready = new Set<number>();
+  const waiting = new Set<number>();
+  for (const { job, segment } of rows) {
+    if (job.schedule_type === 'FUTURE') waiting.add(segment);
+    if (created.some_due) ready.add(segment);
+  }
+  return { ready, waiting };
 }
 
 /** The runs as a claim would have read them. */

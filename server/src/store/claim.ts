@@ -49,30 +49,18 @@ export interface ClaimOrder {
   lease_id: string;
 }
 
-export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<ClaimedRun[]> {
-  const { segment, lanes, slots } = order;
+/** `due`: runs whose time has just come are leased straight from `waiting`, where nothing in `ready` is before them. */
+export async function claimRuns(
+  db: Queryable,
+  order: ClaimOrder,
+  from: 'ready' | 'due' = 'ready',
+): Promise<ClaimedRun[]> {
+  const { slots } = order;
   const [first] = slots;
   // Mostly one worker takes the whole batch, and no row needs to be told which slot it goes to.
   const one = first !== undefined && slots.every((slot) => slot.session_id === first.session_id) ? first : null;
   return db.query<ClaimedRun>(sql`
-    with taken as (
-      delete from punctual.ready
-      where segment = ${segment}::smallint
-        and ctid = any (array(
-          select next.ctid
-          from unnest(${int4s(lanes, (lane) => lane.lane_id)}::integer[], ${int8s(lanes, (lane) => lane.after)}::bigint[]) l (lane_id, after)
-          cross join lateral (
-            select r.ctid
-            from punctual.ready r
-            where r.segment = ${segment}::smallint and r.lane_id = l.lane_id and r.seq > l.after
-            order by r.seq
-            limit ${slots.length}::integer
-            for update skip locked
-          ) next
-          limit ${slots.length}::integer
-        ))
-      returning segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at
-    )
+    with taken as (${from === 'ready' ? takeReady(order) : takeDue(order)})
     ${one === null ? part`, numbered as (select *, row_number() over () as slot from taken)` : part``},
     granted as (
       insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at)
@@ -90,6 +78,42 @@ export async function claimRuns(db: Queryable, order: ClaimOrder): Promise<Claim
            ${one === null ? part`, t.slot::integer as slot` : part`, 1 as slot`}
     from ${one === null ? part`numbered` : part`taken`} t
     join punctual.jobs j on j.segment = t.segment and j.job_id = t.job_id`);
+}
+
+function takeReady({ segment, lanes, slots }: ClaimOrder): Fragment {
+  return part`
+      delete from punctual.ready
+      where segment = ${segment}::smallint
+        and ctid = any (array(
+          select next.ctid
+          from unnest(${int4s(lanes, (lane) => lane.lane_id)}::integer[], ${int8s(lanes, (lane) => lane.after)}::bigint[]) l (lane_id, after)
+          cross join lateral (
+            select r.ctid
+            from punctual.ready r
+            where r.segment = ${segment}::smallint and r.lane_id = l.lane_id and r.seq > l.after
+            order by r.seq
+            limit ${slots.length}::integer
+            for update skip locked
+          ) next
+          limit ${slots.length}::integer
+        ))
+      returning segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at`;
+}
+
+function takeDue({ segment, lanes, slots }: ClaimOrder): Fragment {
+  return part`
+      delete from punctual.waiting
+      where segment = ${segment}::smallint
+        and ctid = any (array(
+          select w.ctid
+          from punctual.waiting w
+          where w.segment = ${segment}::smallint and w.wake_at <= now()
+            and w.lane_id = any (${int4s(lanes, (lane) => lane.lane_id)}::integer[])
+          order by w.wake_at
+          limit ${slots.length}::integer
+          for update skip locked
+        ))
+      returning segment, run_id, job_id, lane_id, attempts, cause, nextval('punctual.arrivals') * 4096 as seq, scheduled_for, due_at`;
 }
 
 type Slot = ClaimOrder['slots'][number];

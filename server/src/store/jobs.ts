@@ -32,6 +32,8 @@ export interface NewSubmission {
 export interface CreatedJobs {
   /** Milliseconds until the first of the runs that were put into `waiting`; null when none was. */
   next_ms: number | null;
+  /** Whether any run was put into `ready`. */
+  some_due: boolean;
   /** First job ids of the keyed submissions that were new; the jobs of the others were not created. */
   won: string[];
   /** Set when the runs were leased at once: when, and the number from which their fences count. */
@@ -111,7 +113,12 @@ async function createAlike(
     select ${keyed ? part`(select array_agg(w.job_id::text) from won w)` : part`null`} as won, now()::text as due_at,
            (select i.seq - i.place from input i limit 1) as fence`);
   const { won = null, due_at = '', fence = null } = rows[0] ?? {};
-  return { next_ms: null, won: won ?? [], granted: grant === null ? null : { due_at, fence: Number(fence) } };
+  return {
+    next_ms: null,
+    some_due: grant === null,
+    won: won ?? [],
+    granted: grant === null ? null : { due_at, fence: Number(fence) },
+  };
 }
 
 function intoReady(laneId: number): Fragment {
@@ -134,7 +141,7 @@ async function createMixed(
   submissions: readonly NewSubmission[],
 ): Promise<CreatedJobs> {
   const keyed = submissions.length > 0;
-  const rows = await db.query<{ next_ms: string | null; won: string[] | null }>(sql`
+  const rows = await db.query<{ next_ms: string | null; some_due: boolean; won: string[] | null }>(sql`
     with ${keyed ? wonSubmissions(submissions) : part``}
     input as materialized (
       select i.*, (select nextval('punctual.arrivals')) * 4096 + i.place as seq,
@@ -176,11 +183,16 @@ async function createMixed(
       where due_at > now()
       returning wake_at
     )
-    select extract(epoch from min(wake_at) - now()) * 1000 as next_ms
+    select extract(epoch from min(wake_at) - now()) * 1000 as next_ms, exists (select from input i where i.due_at <= now()) as some_due
            ${keyed ? part`, (select array_agg(w.job_id::text) from won w) as won` : part``}
     from later`);
   const row = rows[0];
-  return { next_ms: row?.next_ms == null ? null : Number(row.next_ms), won: row?.won ?? [], granted: null };
+  return {
+    next_ms: toNumber(row?.next_ms ?? null),
+    some_due: row?.some_due ?? true,
+    won: row?.won ?? [],
+    granted: null,
+  };
 }
 
 const onlyWon = part`where i.submission is null or i.submission in (select w.job_id from won w)`;
@@ -212,7 +224,11 @@ export async function findJobs(db: Queryable, ids: readonly string[]): Promise<(
     select ${jobColumns}
     from unnest(${int2s(ids, segmentOf)}::smallint[], ${uuids(ids, (id) => id)}::uuid[]) i (segment, job_id)
     join punctual.jobs j using (segment, job_id)`);
-  return rows.map((row) => ({ ...row, schedule_ms: row.schedule_time?.getTime() ?? null, run_timeout_ms: toNumber(row.run_timeout_ms) }));
+  return rows.map((row) => ({
+    ...row,
+    schedule_ms: row.schedule_time?.getTime() ?? null,
+    run_timeout_ms: toNumber(row.run_timeout_ms),
+  }));
 }
 
 export async function getSubmission(
