@@ -29,6 +29,7 @@ export const errorTable = {
     status: 404,
     meaning: 'No dead letter has this run id; it was discarded, or the run did not fail for good.',
   },
+  calendar_not_found: { status: 404, meaning: 'No calendar has this name.' },
   method_not_allowed: {
     status: 405,
     meaning: 'The path exists, but not with this method; the Allow header lists those it takes.',
@@ -39,6 +40,7 @@ export const errorTable = {
     status: 409,
     meaning: 'A run of this job is running now, and a job never runs twice at the same time.',
   },
+  calendar_in_use: { status: 409, meaning: 'Schedules use this calendar; change those first.' },
   run_ended: { status: 409, meaning: 'The run has ended already; its recorded outcome is final.' },
   session_lost: {
     status: 409,
@@ -52,6 +54,10 @@ export const errorTable = {
   },
   body_too_large: { status: 413, meaning: 'The body, payload or result is over its limit.' },
   unsupported_media_type: { status: 415, meaning: 'Send JSON with Content-Type: application/json.' },
+  invalid_schedule: {
+    status: 422,
+    meaning: 'The schedule cannot be followed; `errors` says which field, why, and how to mend it.',
+  },
   idempotency_key_reused: {
     status: 422,
     meaning: 'This Idempotency-Key was used before with a different body; use a new key for a new job.',
@@ -66,7 +72,6 @@ export const errorTable = {
   },
   overloaded: { status: 429, meaning: 'Too much is waiting to be written; try again after Retry-After seconds.' },
   internal: { status: 500, meaning: 'A fault of the server; the request id finds it in the log.' },
-  not_supported_yet: { status: 501, meaning: 'Part of the plan, but this version cannot do it yet.' },
   unavailable: { status: 503, meaning: 'The database does not answer right now; try again after Retry-After seconds.' },
   unreachable: { status: 503, meaning: 'The client could not reach a Punctual server at the given URL.' },
 } as const satisfies Record<string, { status: number; meaning: string }>;

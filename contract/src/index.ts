@@ -4,6 +4,7 @@ import * as errors from './errors.ts';
 import * as jobs from './jobs.ts';
 import type { Route } from './route.ts';
 import * as runs from './runs.ts';
+import * as schedules from './schedules.ts';
 import * as service from './service.ts';
 import * as workers from './workers.ts';
 
@@ -14,6 +15,7 @@ export * from './limits.ts';
 export * from './openapi.ts';
 export * from './route.ts';
 export * from './runs.ts';
+export * from './schedules.ts';
 export * from './service.ts';
 export * from './shapes.ts';
 export * from './workers.ts';
@@ -22,6 +24,7 @@ export * from './workers.ts';
 export const routes = {
   ...jobs.jobRoutes,
   ...runs.runRoutes,
+  ...schedules.scheduleRoutes,
   ...deadLetters.deadLetterRoutes,
   ...workers.workerRoutes,
   ...service.serviceRoutes,
@@ -43,6 +46,10 @@ export const components = {
   Run: runs.Run,
   Attempt: runs.Attempt,
   LogLine: runs.LogLine,
+  Schedule: schedules.Schedule,
+  Occurrence: schedules.Occurrence,
+  Calendar: schedules.Calendar,
+  CalendarWindow: schedules.CalendarWindow,
   DeadLetter: deadLetters.DeadLetter,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,

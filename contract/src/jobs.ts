@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox';
 import { defaults, limits } from './limits.ts';
 import { route } from './route.ts';
 import { Run, RunPage, RunPageQuery } from './runs.ts';
+import { Schedule, scheduleFields } from './schedules.ts';
 import { closed, described, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp, Title } from './shapes.ts';
 
 export const ScheduleType = Type.Enum(['IMMEDIATE', 'FUTURE', 'CRON', 'INTERVAL'], {
@@ -139,6 +140,7 @@ const settable = {
       description: 'FUTURE: how long from now, instead of schedule_time',
     }),
   ),
+  ...scheduleFields,
 };
 
 export const CreateJob = closed(
@@ -151,12 +153,10 @@ export const CreateJob = closed(
     user_id: Type.Optional(described(Label, { description: 'Whose job it is' })),
     schedule_type: Type.Optional(
       described(ScheduleType, {
-        description: 'Defaults to FUTURE when schedule_time or delay_ms is given, else IMMEDIATE',
+        description:
+          'Defaults to what the fields given say: cron_expression CRON, interval_ms INTERVAL, schedule_time or delay_ms FUTURE, else IMMEDIATE',
       }),
     ),
-    cron_expression: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
-    timezone: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
-    interval_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.max_delay_ms })),
   },
   { description: 'A job to create' },
 );
@@ -184,11 +184,13 @@ export const Job = Type.Object(
     payload: Json,
     schedule_type: ScheduleType,
     schedule_time: nullable(Timestamp),
+    schedule: Type.Optional(Schedule),
     max_retries: Type.Integer(),
     backoff: Backoff,
     timeout_ms: Type.Integer(),
     run_timeout_ms: nullable(Type.Integer()),
     status: JobStatus,
+    pause_note: Type.Optional(Type.String({ description: 'Why it is paused' })),
     version: Type.Integer({ description: 'Grows with each change; the ETag' }),
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -249,6 +251,9 @@ export type CancelAnswer = Static<typeof CancelAnswer>;
 export const Accepted = Type.Object({ job_id: Id, status: JobStatus, run_id: Type.Optional(Id) });
 export type Accepted = Static<typeof Accepted>;
 
+export const PauseRequest = closed({ note: Type.Optional(described(Title, { description: 'Why, for those who come later' })) });
+export type PauseRequest = Static<typeof PauseRequest>;
+
 const JobParams = closed({ job_id: Id });
 const IdempotencyHeader = Type.Object({
   'idempotency-key': Type.Optional(
@@ -286,7 +291,8 @@ export const jobRoutes = {
       'body_too_large',
       'idempotency_key_reused',
       'too_many_lanes',
-      'not_supported_yet',
+      'invalid_schedule',
+      'calendar_not_found',
       'overloaded',
     ],
     example,
@@ -308,6 +314,8 @@ export const jobRoutes = {
       'body_too_large',
       'idempotency_key_reused',
       'too_many_lanes',
+      'invalid_schedule',
+      'calendar_not_found',
       'overloaded',
     ],
     example: { jobs: [example, { ...example, delay_ms: 60_000 }] },
@@ -355,6 +363,8 @@ export const jobRoutes = {
       'job_ended',
       'job_running',
       'version_conflict',
+      'invalid_schedule',
+      'calendar_not_found',
     ],
     example: { priority: 9 },
   }),
@@ -387,10 +397,14 @@ export const jobRoutes = {
     operation: 'pauseJob',
     tag: 'jobs',
     summary: 'Pause a job: nothing of it starts until it is resumed',
+    description: 'Times of its schedule that come meanwhile are recorded as paused and make no runs.',
     params: JobParams,
+    body: PauseRequest,
+    bodyOptional: true,
     success: 202,
     response: Accepted,
-    errors: ['invalid_id', 'job_not_found', 'job_ended'],
+    errors: ['invalid_id', 'invalid_input', 'job_not_found', 'job_ended'],
+    example: { note: 'until the new mail server is up' },
   }),
   resumeJob: route({
     method: 'POST',

@@ -22,6 +22,15 @@ export const limits = {
   max_timeout_ms: 7 * 24 * 3600 * 1000,
   /** Beyond ten years a schedule is a typing error. */
   max_delay_ms: 10 * 365 * 24 * 3600 * 1000,
+  /** All sixty minutes written out take 169. */
+  max_cron_chars: 200,
+  max_cron_expressions: 10,
+  /** The longest name of a zone has 32. */
+  max_timezone_chars: 64,
+  /** Spreading over more than a day would move times to other dates. */
+  max_jitter_ms: 24 * 3600 * 1000,
+  max_catch_up_count: 1000,
+  max_preview: 200,
   max_backoff_ms: 24 * 3600 * 1000,
   max_page: 200,
   /** Rows one page may look at while filtering, so that a search costs the same with ten million rows. */

@@ -60,7 +60,7 @@ export interface OperationObject {
   summary: string;
   description?: string;
   parameters?: ParameterObject[];
-  requestBody?: { required: true; content: { 'application/json': MediaObject } };
+  requestBody?: { required: boolean; content: { 'application/json': MediaObject } };
   responses: Record<string, ResponseObject | { $ref: string }>;
 }
 
@@ -162,7 +162,7 @@ function operationOf(route: Route, { components, errorTable }: OpenApiOptions): 
   if (route.body !== undefined) {
     const media: MediaObject = { schema: toOpenApi(route.body, components) };
     if (route.example !== undefined) media.example = route.example;
-    operation.requestBody = { required: true, content: { 'application/json': media } };
+    operation.requestBody = { required: route.bodyOptional !== true, content: { 'application/json': media } };
   }
   operation.responses = {
     [route.success]: answerOf(route, components),

@@ -15,6 +15,8 @@ export interface Route {
   query?: TSchema;
   headers?: TSchema;
   body?: TSchema;
+  /** No body is as good as an empty one. */
+  bodyOptional?: boolean;
   /** The status of success and the schema of its body. */
   success: number;
   response: TSchema;

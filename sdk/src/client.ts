@@ -16,6 +16,7 @@ import { deadLetterCalls } from './dead_letters.ts';
 import { HttpCaller } from './http/caller.ts';
 import { jobCalls } from './jobs.ts';
 import { runCalls } from './runs.ts';
+import { calendarCalls, scheduleCalls } from './schedules.ts';
 
 export interface ClientOptions {
   /** Where a server is; http://127.0.0.1:7600 unless given. */
@@ -43,6 +44,8 @@ export class Client {
   readonly jobs: ReturnType<typeof jobCalls>;
   readonly runs: ReturnType<typeof runCalls>;
   readonly deadLetters: ReturnType<typeof deadLetterCalls>;
+  readonly schedules: ReturnType<typeof scheduleCalls>;
+  readonly calendars: ReturnType<typeof calendarCalls>;
   readonly workers: { list: () => Promise<WorkerList> };
   readonly #caller: HttpCaller;
 
@@ -58,6 +61,8 @@ export class Client {
     this.jobs = jobCalls(call, () => this.#caller.serverTime());
     this.runs = runCalls(call);
     this.deadLetters = deadLetterCalls(call);
+    this.schedules = scheduleCalls(call);
+    this.calendars = calendarCalls(call);
     this.workers = { list: () => this.call(routes.listWorkers, {}) };
   }
 

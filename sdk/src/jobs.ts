@@ -1,7 +1,16 @@
 // The calls about jobs, as `client.jobs`. Creating always carries an Idempotency-Key, so that a submit whose answer was
 // lost can be sent again and never makes two jobs. A single job's key is its id, once the server's clock is known.
 import { randomUUID } from 'node:crypto';
-import { type CreateJob, type JobQuery, type Run, type RunPageQuery, routes, type UpdateJob } from '@punctual/contract';
+import {
+  type CreateJob,
+  type JobQuery,
+  type OccurrenceQuery,
+  type PauseRequest,
+  type Run,
+  type RunPageQuery,
+  routes,
+  type UpdateJob,
+} from '@punctual/contract';
 import type { Call } from './client.ts';
 import { newJobKey } from './job-id.ts';
 import { eachRow } from './pages.ts';
@@ -27,10 +36,13 @@ export function jobCalls(call: Call, serverTime: () => number | null) {
       call(routes.updateJob, { params: { job_id }, body: changes, headers: matching(options.ifMatch) }),
     cancel: (job_id: string) => call(routes.cancelJob, { params: { job_id } }),
     runNow: (job_id: string) => call(routes.runJobNow, { params: { job_id } }),
-    pause: (job_id: string) => call(routes.pauseJob, { params: { job_id } }),
+    pause: (job_id: string, options: PauseRequest = {}) => call(routes.pauseJob, { params: { job_id }, body: options }),
     resume: (job_id: string) => call(routes.resumeJob, { params: { job_id } }),
     status,
     runs: (job_id: string, query?: RunPageQuery) => call(routes.listJobRuns, { params: { job_id }, query }),
+    /** The ledger of a recurring job: every nominal time, newest first. */
+    occurrences: (job_id: string, query?: OccurrenceQuery) =>
+      call(routes.listOccurrences, { params: { job_id }, query }),
     list,
     /** The jobs of all pages, newest first. */
     all: (query: JobQuery = {}) =>

@@ -7,10 +7,16 @@ import type { Announcer } from './dispatch/announce.ts';
 import type { Claimer } from './dispatch/claim.ts';
 import { reapOnce } from './dispatch/reap.ts';
 import type { Sync } from './dispatch/sync.ts';
-import { DueClock } from './scheduler/due.ts';
+import { moveDueOnce } from './scheduler/due.ts';
+import { planOnce } from './scheduler/plan.ts';
+import { Recurring } from './scheduler/recurring.ts';
+import { SegmentClock } from './scheduler/segment_clock.ts';
 import type { Database } from './store/database.ts';
+import { nextWakes } from './store/due.ts';
 import type { Lanes } from './store/lanes.ts';
 import { makePartitions } from './store/partitions.ts';
+import type { CancelOrder } from './store/run_moves.ts';
+import { nextPlans } from './store/schedules.ts';
 
 export interface LoopsOptions {
   config: Config;
@@ -27,10 +33,17 @@ export interface LoopsOptions {
 export interface Loops {
   /** A run is due in so many ms, in one of these segments or in any: the due loop must not sleep longer. */
   dueWithin(ms: number, segments?: Iterable<number>): void;
+  /** Plans what is due in a segment now. */
+  plan(segment: number): Promise<number>;
+  /** A schedule of the segment may have a time now. */
+  planSoon(segment: number): void;
+  /** Runs of these jobs have ended, which may have others waiting for it. */
+  ended(jobIds: readonly string[]): void;
   stop(): Promise<void>;
 }
 
 const hourMs = 3_600_000;
+const tendEveryMs = 5_000;
 
 export function startLoops({
   config,
@@ -44,21 +57,47 @@ export function startLoops({
   announcer,
 }: LoopsOptions): Loops {
   const all = Array.from({ length: segments }, (_, i) => i);
+  const ready = (segment: number, nextMs: number | null = null): void => {
+    claimer.wake([segment]);
+    if (nextMs !== null) loops.dueWithin(nextMs, [segment]);
+    announcer.say({ segments: [segment], nextMs });
+  };
+  const cancelled = (cancels: CancelOrder[]): void => {
+    for (const order of cancels) sync.cancel(order.session_id, order);
+    if (cancels.length > 0) announcer.say({ cancels });
+  };
 
   // 1. Runs whose time has come are handed over or move to ready.
-  const dueClock = new DueClock({
-    db,
+  const dueParts = { db, handOver: (segment: number) => claimer.takeDue(segment), onMoved: ready };
+  const dueClock = new SegmentClock({
     segments: all,
-    handOver: (segment) => claimer.takeDue(segment),
     pollIntervalMs: config.poll_interval_ms,
-    onMoved(moved) {
-      claimer.wake(moved);
-      announcer.say({ segments: moved });
-    },
+    act: (segment) => moveDueOnce(dueParts, segment),
+    ask: (some) => nextWakes(db, some),
   });
   const due = startLoop({ name: 'due', everyMs: config.poll_interval_ms, log, pass: () => dueClock.pass() });
 
-  // 2. Runs of workers that fell silent are taken back.
+  // 2. Schedules whose time has come make runs.
+  const plan = (segment: number): Promise<number> =>
+    planOnce({ db, lanes, metrics, log, onPlanned: ready, onCancelled: cancelled }, segment);
+  const planClock = new SegmentClock({
+    segments: all,
+    pollIntervalMs: config.poll_interval_ms,
+    act: plan,
+    ask: (some) => nextPlans(db, some),
+  });
+  const planner = startLoop({ name: 'plan', everyMs: config.poll_interval_ms, log, pass: () => planClock.pass() });
+  const planSoon = (segment: number): void => {
+    planClock.soon(0, [segment]);
+    planner.wake();
+  };
+
+  // 3. What follows the end of a run of a recurring job.
+  const recurring = new Recurring({ db, log, segments: all, onReleased: ready, onBegun: planSoon });
+  const follow = startLoop({ name: 'follow', everyMs: hourMs, log, pass: () => recurring.follow() });
+  const tend = startLoop({ name: 'tend', everyMs: tendEveryMs, log, pass: () => recurring.tendAll() });
+
+  // 4. Runs of workers that fell silent are taken back.
   const reap = startLoop({
     name: 'reap',
     everyMs: config.reap_interval_ms,
@@ -69,7 +108,7 @@ export function startLoops({
     },
   });
 
-  // 3. The safety net under every wake: look for work everywhere, learn lanes that others made.
+  // 5. The safety net under every wake: look for work everywhere, learn lanes that others made.
   const poll = startLoop({
     name: 'poll',
     everyMs: config.poll_interval_ms,
@@ -80,10 +119,10 @@ export function startLoops({
     },
   });
 
-  // 4. Sessions that went to another server are forgotten.
+  // 6. Sessions that went to another server are forgotten.
   const silent = startLoop({ name: 'silent', everyMs: config.heartbeat_ms, log, pass: () => sync.dropSilent() });
 
-  // 5. Partitions of the days ahead.
+  // 7. Partitions of the days ahead.
   const partitions = startLoop({
     name: 'partitions',
     everyMs: hourMs,
@@ -94,15 +133,23 @@ export function startLoops({
     },
   });
 
-  const loops: Loop[] = [due, reap, poll, silent, partitions];
-  return {
+  const running: Loop[] = [due, planner, follow, tend, reap, poll, silent, partitions];
+  const loops: Loops = {
     dueWithin: (ms, where) => {
       dueClock.soon(ms, where);
       // Within the pause the loop already takes, a wake now lets it set its timer to the earlier time.
       if (ms < config.poll_interval_ms) due.wake();
     },
+    plan,
+    planSoon,
+    ended(jobIds) {
+      if (jobIds.length === 0) return;
+      recurring.ended(jobIds);
+      follow.wake();
+    },
     async stop() {
-      await Promise.all(loops.map((loop) => loop.stop()));
+      await Promise.all(running.map((loop) => loop.stop()));
     },
   };
+  return loops;
 }

@@ -13,6 +13,7 @@ import { Sessions } from './dispatch/sessions.ts';
 import { Submitter } from './dispatch/submit.ts';
 import { Sync } from './dispatch/sync.ts';
 import { startLoops } from './loops.ts';
+import { ScheduleEditor } from './scheduler/edit.ts';
 import { explainDatabaseError, StartError } from './start_error.ts';
 import { inspectDatabase } from './store/connect.ts';
 import { openDatabase } from './store/database.ts';
@@ -78,6 +79,9 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       tell({ segments: ready });
       if (nextMs !== null) announcer.say({ nextMs });
     },
+    onScheduled: (where) => {
+      for (const segment of where) loops.planSoon(segment);
+    },
   });
   const sync = new Sync({
     db,
@@ -90,7 +94,10 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     leaseMs: config.lease_ms,
     marginMs: config.lease_margin_ms,
     heartbeatMs: config.heartbeat_ms,
-    onSettled: (settled) => tell({ segments: settled.ready, nextMs: settled.nextMs }),
+    onSettled: (settled) => {
+      tell({ segments: settled.ready, nextMs: settled.nextMs });
+      loops.ended(settled.further);
+    },
   });
   const announcer = new Announcer({
     db,
@@ -112,6 +119,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   });
   const loops = startLoops({ config, db, log, metrics, segments, lanes, claimer, sync, announcer });
 
+  const editor = new ScheduleEditor({ db, lanes, plan: (segment) => loops.plan(segment) });
   const api = openApi({
     config,
     db,
@@ -122,8 +130,10 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     submitter,
     sync,
     announcer,
+    editor,
     serverId,
     databaseVersion,
+    planSoon: (segment) => loops.planSoon(segment),
     tell,
   });
   const stop = async (): Promise<void> => {

@@ -359,7 +359,7 @@ describe('due and due, due and edit', () => {
   test('a mover first: an edit of the time takes the run out of ready again', async () => {
     const { job_id, run_id } = await submit({ delay_ms: 1 });
     await new Promise((resolve) => setTimeout(resolve, 10));
-    const update = { changes: {}, schedule: { schedule_time: null, delay_ms: 60_000 } };
+    const update = { changes: {}, schedule: { schedule_time: null, delay_ms: 60_000 }, recurring: null };
     await race(
       (tx) => moveDue(tx, segment, 10),
       () => updateJob(db, lanes, { jobId: job_id, update, ifVersion: null }),
@@ -371,7 +371,7 @@ describe('due and due, due and edit', () => {
   test('an edit first: the mover passes by', async () => {
     const { job_id, run_id } = await submit({ delay_ms: 1 });
     await new Promise((resolve) => setTimeout(resolve, 10));
-    const update = { changes: {}, schedule: { schedule_time: null, delay_ms: 60_000 } };
+    const update = { changes: {}, schedule: { schedule_time: null, delay_ms: 60_000 }, recurring: null };
     const { second } = await race(
       (tx) => updateJob(within(tx), lanes, { jobId: job_id, update, ifVersion: null }),
       () => moveDue(db, segment, 10),

@@ -20,6 +20,7 @@ export function readCursor(cursor: string | undefined, filter: object, shape: Re
 }
 
 export const idShape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+export const timeShape = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 export const numberShape = /^\d{1,18}$/;
 
 function mark(filter: object): string {

@@ -8,13 +8,14 @@ import {
   type Job,
   jobRoutes,
   PunctualError,
+  type ScheduleType,
 } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { idFromKey, jobIdOfFirstRun, kindOf, segmentOf, timeOf } from '../base/ids.ts';
 import type { SubmitKey } from '../dispatch/submit.ts';
 import { type PreparedJob, prepareJob, prepareUpdate } from '../rules/job.ts';
 import { listJobs } from '../store/job_list.ts';
-import { cancelJob, pauseJob, resumeJob, runJobNow, updateJob } from '../store/job_moves.ts';
+import { cancelJob, pauseJob, resumeJob, runJobNow } from '../store/job_moves.ts';
 import { getJob } from '../store/jobs.ts';
 import { listJobRuns } from '../store/runs.ts';
 import { idShape, makeCursor, readCursor } from './cursor.ts';
@@ -23,18 +24,23 @@ import type { ApiParts } from './server.ts';
 import { checker } from './validation.ts';
 
 export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
-  const { db, lanes, submitter, sync, announcer, segments, tell } = parts;
+  const { db, lanes, submitter, sync, announcer, segments, tell, editor } = parts;
   const checkJob = checker(CreateJob);
 
   const findJob = async (jobId: string): Promise<Job> => {
     requireJobId(jobId, segments);
     const job = await getJob(db, jobId);
     if (job === null) throw new PunctualError('job_not_found', { detail: `No job has the id ${jobId}.` });
-    return job;
+    const schedule = isRecurring(job) ? await editor.show(jobId) : undefined;
+    return schedule === undefined ? job : { ...job, schedule };
   };
 
+  /** A recurring job gets its schedule, which needs the database's time and perhaps a calendar. */
+  const withSchedule = async (job: PreparedJob, body: CreateJob): Promise<PreparedJob> =>
+    isRecurring(job) ? { ...job, schedule: await editor.prepare(job.schedule_type, body) } : job;
+
   register(app, jobRoutes.createJob, async ({ body, headers, request, reply }) => {
-    const job = prepare(prepareJob(body, Date.now()));
+    const job = await withSchedule(prepare(prepareJob(body, Date.now())), body);
     const { jobs, replayed } = await submitter.submit(
       [job],
       chosenId(headers['idempotency-key'], segments) ?? submitKey(headers['idempotency-key'], request.bodyText),
@@ -44,7 +50,10 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   });
 
   register(app, jobRoutes.createJobs, async ({ body, headers, request, reply }) => {
-    const jobs = prepareBulk(body as BulkRequest, checkJob);
+    const prepared = prepareBulk(body as BulkRequest, checkJob);
+    const jobs: PreparedJob[] = [];
+    for (const [i, job] of prepared.entries())
+      jobs.push(isRecurring(job) ? await named(`jobs[${i}]`, withSchedule(job, (body as BulkRequest).jobs[i] as CreateJob)) : job);
     const submitted = await submitter.submit(jobs, submitKey(headers['idempotency-key'], request.bodyText));
     if (submitted.replayed) reply.header('idempotency-replayed', 'true');
     return { jobs: submitted.jobs };
@@ -65,8 +74,9 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   register(app, jobRoutes.updateJob, async ({ params: { job_id }, body, headers, reply }) => {
     requireJobId(job_id, segments);
     const update = prepare(prepareUpdate(body, Date.now()));
-    await updateJob(db, lanes, { jobId: job_id, update, ifVersion: versionOf(headers['if-match']) });
+    await editor.update(await findJob(job_id), update, versionOf(headers['if-match']));
     tell({ segments: [segmentOf(job_id)], nextMs: 0 });
+    if (update.recurring !== null) parts.planSoon(segmentOf(job_id));
     const job = await findJob(job_id);
     reply.header('etag', `"${job.version}"`);
     return job;
@@ -92,15 +102,16 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     return { job_id, status: (await findJob(job_id)).status, run_id };
   });
 
-  register(app, jobRoutes.pauseJob, async ({ params: { job_id } }) => {
+  register(app, jobRoutes.pauseJob, async ({ params: { job_id }, body }) => {
     requireJobId(job_id, segments);
-    await pauseJob(db, job_id);
+    await pauseJob(db, job_id, body?.note ?? null);
     return { job_id, status: (await findJob(job_id)).status };
   });
 
   register(app, jobRoutes.resumeJob, async ({ params: { job_id } }) => {
     requireJobId(job_id, segments);
     await resumeJob(db, job_id);
+    parts.planSoon(segmentOf(job_id));
     tell({ segments: [segmentOf(job_id)], nextMs: 0 });
     return { job_id, status: (await findJob(job_id)).status };
   });
@@ -137,14 +148,28 @@ function requireJobId(id: string, segments: number): void {
   throw new PunctualError('job_not_found', { detail: `No job has the id ${id}.${hint}` });
 }
 
-function prepare<T extends object>(prepared: T | { refused: FieldError[]; notYet?: boolean }): T {
+function isRecurring<T extends { schedule_type: ScheduleType }>(
+  job: T,
+): job is T & { schedule_type: 'CRON' | 'INTERVAL' } {
+  return job.schedule_type === 'CRON' || job.schedule_type === 'INTERVAL';
+}
+
+/** Errors of one job of a bulk name it. */
+async function named<T>(path: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof PunctualError) || error.errors === undefined) throw error;
+    const errors = error.errors.map((one) => ({ ...one, path: `${path}.${one.path}` }));
+    throw new PunctualError(error.code, { detail: `Nothing was created. ${path}.${error.detail ?? ''}`, errors });
+  }
+}
+
+function prepare<T extends object>(prepared: T | { refused: FieldError[] }): T {
   if (!('refused' in prepared)) return prepared;
   const [first] = prepared.refused;
   const detail = `${first?.path} ${first?.message}`.trim();
-  throw new PunctualError(prepared.notYet === true ? 'not_supported_yet' : 'invalid_input', {
-    detail,
-    errors: prepared.refused,
-  });
+  throw new PunctualError('invalid_input', { detail, errors: prepared.refused });
 }
 
 const maxBulkErrors = 50;

@@ -40,8 +40,9 @@ export function register<R extends Route>(app: FastifyInstance, route: R, handle
       require(checks.params, request.params, 'invalid_id');
       require(checks.query, request.query, 'invalid_input');
       require(checks.headers, request.headers, 'invalid_input');
-      require(checks.body, request.body ?? (checks.body === null ? undefined : null), 'invalid_input');
-      const { params, query, headers, body } = request;
+      const body = request.body ?? (checks.body === null ? undefined : route.bodyOptional === true ? {} : null);
+      require(checks.body, body, 'invalid_input');
+      const { params, query, headers } = request;
       const answer = await handle({ params, query, headers, body, request, reply } as Input<R>);
       reply.code(route.success).header('content-type', 'application/json; charset=utf-8');
       return reply.send(answer instanceof RawJson ? answer.text : JSON.stringify(answer));

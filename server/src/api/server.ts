@@ -9,6 +9,7 @@ import type { Config } from '../config.ts';
 import type { Announcer } from '../dispatch/announce.ts';
 import type { Submitter } from '../dispatch/submit.ts';
 import type { Sync } from '../dispatch/sync.ts';
+import type { ScheduleEditor } from '../scheduler/edit.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
 import { registerDashboard } from './dashboard.ts';
@@ -16,6 +17,7 @@ import { registerDeadLetters } from './dead_letters.ts';
 import { answerErrors } from './errors.ts';
 import { registerJobs } from './jobs.ts';
 import { registerRuns } from './runs.ts';
+import { registerSchedules } from './schedules.ts';
 import { registerService } from './service.ts';
 import { registerWorkers } from './workers.ts';
 
@@ -30,8 +32,11 @@ export interface ApiParts {
   submitter: Submitter;
   sync: Sync;
   announcer: Announcer;
+  editor: ScheduleEditor;
   serverId: string;
   databaseVersion: string;
+  /** A schedule of the segment may have a time now. */
+  planSoon: (segment: number) => void;
   /** Wakes whoever should know that runs became ready or wait for a time. */
   tell: (what: { segments?: Iterable<number>; nextMs?: number | null }) => void;
 }
@@ -62,6 +67,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   registerJobs(app, parts);
   registerRuns(app, parts);
   registerDeadLetters(app, parts);
+  registerSchedules(app, parts);
   registerWorkers(app, parts);
   registerService(app, parts);
   registerDashboard(app);

@@ -46,6 +46,12 @@ export function openMetrics(gauges: {
       help: 'Runs leased by the statement that created them, without a claim',
       registers,
     }),
+    occurrences: new Counter({
+      name: 'punctual_occurrences_total',
+      help: 'Nominal times of schedules, by what became of them: run, or the reason why not',
+      labelNames: ['outcome'] as const,
+      registers,
+    }),
     leaseLost: new Counter({
       name: 'punctual_lease_lost_total',
       help: 'Writes refused because the lease had moved on',

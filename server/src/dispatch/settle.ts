@@ -25,6 +25,8 @@ export interface Settled {
   ready: Set<number>;
   /** Milliseconds until the first retry is due. */
   nextMs: number | null;
+  /** Jobs that may have other runs, of which one has ended. */
+  further: string[];
 }
 
 interface Parts {
@@ -34,7 +36,7 @@ interface Parts {
 }
 
 export async function settleOutcomes(parts: Parts, outcomes: readonly Outcome[]): Promise<Settled> {
-  const settled: Settled = { refused: [], ready: new Set(), nextMs: null };
+  const settled: Settled = { refused: [], ready: new Set(), nextMs: null, further: [] };
   const work: Promise<void>[] = [];
   for (const [segment, group] of groupBySegment(outcomes)) {
     if (segment >= parts.segments) {
@@ -58,8 +60,9 @@ async function succeed(
   settled: Settled,
 ): Promise<void> {
   const successes = outcomes.map(({ run_id, lease_id, result }) => toSuccess(run_id, lease_id, result));
-  const applied = await settleSuccesses(db, segment, successes);
+  const { settled: applied, further } = await settleSuccesses(db, segment, successes);
   metrics.runsEnded.inc({ outcome: 'success' }, applied);
+  settled.further.push(...further);
   if (applied < outcomes.length) settled.refused.push(...(await unsettled(db, segment, outcomes)));
 }
 
@@ -70,7 +73,9 @@ async function settleOthers(
   settled: Settled,
 ): Promise<void> {
   const settlements = await decide(db, segment, outcomes);
-  const applied = new Set((await settleRuns(db, segment, settlements)).map(leaseText));
+  const leases = await settleRuns(db, segment, settlements);
+  for (const { further_of } of leases) if (further_of !== null) settled.further.push(further_of);
+  const applied = new Set(leases.map(leaseText));
   const missed = outcomes.filter((outcome) => outcome.status !== 'RELEASED' && !applied.has(leaseText(outcome)));
   if (missed.length > 0) settled.refused.push(...(await unsettled(db, segment, missed)));
   for (const settlement of settlements) {

@@ -59,6 +59,8 @@ export interface SubmitterOptions {
   metrics: Metrics;
   /** Told after each commit: where runs are ready, where they wait, and in how many ms the first of those is due. */
   onCreated: (created: { ready: Set<number>; waiting: Set<number>; nextMs: number | null }) => void;
+  /** Told after the commit of recurring jobs: in which segments. */
+  onScheduled: (segments: Set<number>) => void;
 }
 
 /** One batch fills one connection for some milliseconds; more than two at once only add latency. */
@@ -187,7 +189,7 @@ export class Submitter {
       const earlier = chosen === null ? undefined : found.get(chosen);
       if (earlier !== undefined) {
         if (sameJob(jobs[0]?.job as PreparedJob, earlier))
-          pending.resolve({ jobs: [toCreated(earlier.job_id)], replayed: true });
+          pending.resolve({ jobs: [toCreated(earlier.job_id, jobs[0]?.job)], replayed: true });
         else pending.reject(new PunctualError('idempotency_key_reused'));
       } else if (chosen !== null && seen.has(chosen)) {
         this.#pending.push(pending);
@@ -225,13 +227,15 @@ export class Submitter {
     const created = await this.#create(rows, submissions);
     metrics.submitBatch.observe(rows.length);
     metrics.jobsCreated.inc(rows.length);
+    const recurring = rows.filter(({ job }) => job.schedule !== null);
+    if (recurring.length > 0) this.#options.onScheduled(new Set(recurring.map((row) => row.segment)));
     if (created.granted === null) onCreated({ ...whereTo(rows, created), nextMs: created.next_ms });
     const won = new Set(created.won);
     for (const [i, pending] of batch.entries()) {
       const { segment = 0, jobIds = [] } = ids[i] ?? {};
       if (pending.key === null || won.has(jobIds[0] ?? ''))
-        pending.resolve({ jobs: jobIds.map(toCreated), replayed: false });
-      else void this.#replay(pending.key, segment).then(pending.resolve, pending.reject);
+        pending.resolve({ jobs: jobIds.map((id, k) => toCreated(id, pending.jobs[k]?.job)), replayed: false });
+      else void this.#replay(pending, segment).then(pending.resolve, pending.reject);
     }
   }
 
@@ -253,11 +257,13 @@ export class Submitter {
     }
   }
 
-  async #replay(key: SubmitKey, segment: number): Promise<Submitted> {
+  /** The key is the same and so is the body, so the jobs are like those that were created. */
+  async #replay({ key, jobs }: Pending, segment: number): Promise<Submitted> {
+    if (key === null) throw new PunctualError('internal');
     const earlier = await getSubmission(this.#options.db, { segment, ...key });
     if (earlier === null) throw new PunctualError('unavailable', { retryAfterSeconds: 1 });
     if (earlier.body_hash !== key.body_hash) throw new PunctualError('idempotency_key_reused');
-    return { jobs: idsFrom(earlier.job_id, earlier.jobs).map(toCreated), replayed: true };
+    return { jobs: idsFrom(earlier.job_id, earlier.jobs).map((id, k) => toCreated(id, jobs[k]?.job)), replayed: true };
   }
 }
 
@@ -298,8 +304,9 @@ function toGranted(rows: readonly NewJob[], { granted, won }: CreatedJobs): Clai
   return runs;
 }
 
-function toCreated(jobId: string): JobCreated {
-  return { job_id: jobId, run_id: firstRunId(jobId) };
+function toCreated(jobId: string, job: PreparedJob | undefined): JobCreated {
+  // The runs of a recurring job are made when their times come.
+  return job?.schedule == null ? { job_id: jobId, run_id: firstRunId(jobId) } : { job_id: jobId };
 }
 
 function laneKeyOf(job: PreparedJob): LaneKey {

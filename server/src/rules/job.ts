@@ -9,6 +9,7 @@ import {
   type ScheduleType,
   type UpdateJob,
 } from '@punctual/contract';
+import type { PreparedSchedule, ScheduleFields } from './schedule_input.ts';
 
 /** A job as it will be written, but for its ids. JSON is kept as text and carried through untouched. */
 export interface PreparedJob {
@@ -28,9 +29,11 @@ export interface PreparedJob {
   timeout_ms: number;
   run_timeout_ms: number | null;
   backoff: string | null;
+  /** For a recurring job: filled in by whoever knows the database's time and the calendars. */
+  schedule: PreparedSchedule | null;
 }
 
-export type Refusal = { refused: FieldError[]; notYet?: boolean };
+export type Refusal = { refused: FieldError[] };
 
 const oldestMs = 0;
 
@@ -40,18 +43,11 @@ export function prepareJob(input: CreateJob, nowMs: number): PreparedJob | Refus
   if (type === undefined) {
     errors.push({ path: 'type', message: 'is missing: name the handler that runs the job, or give an executor' });
   }
-  const schedule_type =
-    input.schedule_type ?? (input.schedule_time !== undefined || input.delay_ms !== undefined ? 'FUTURE' : 'IMMEDIATE');
+  const schedule_type = input.schedule_type ?? impliedType(input);
   errors.push(...checkSchedule(input, schedule_type, nowMs));
   const payload = toJsonText(input.payload, 'payload', errors);
   const executor = toJsonText(input.executor, 'executor', errors);
   if (errors.length > 0) return { refused: errors };
-  if (schedule_type === 'CRON' || schedule_type === 'INTERVAL') {
-    return {
-      refused: [{ path: 'schedule_type', message: `${schedule_type} is not supported yet; use IMMEDIATE or FUTURE` }],
-      notYet: true,
-    };
-  }
   return {
     user_id: input.user_id ?? null,
     name: input.name ?? (type as string),
@@ -69,11 +65,18 @@ export function prepareJob(input: CreateJob, nowMs: number): PreparedJob | Refus
     timeout_ms: input.timeout_ms ?? defaults.timeout_ms,
     run_timeout_ms: input.run_timeout_ms ?? null,
     backoff: input.backoff === undefined ? null : JSON.stringify(input.backoff),
+    schedule: null,
   };
 }
 
+function impliedType(input: CreateJob): ScheduleType {
+  if (input.cron_expression !== undefined) return 'CRON';
+  if (input.interval_ms !== undefined) return 'INTERVAL';
+  return input.schedule_time !== undefined || input.delay_ms !== undefined ? 'FUTURE' : 'IMMEDIATE';
+}
+
 /** A job as it stands in the book, for comparing. */
-export interface StoredJob extends Omit<PreparedJob, 'executor_kind' | 'schedule_time' | 'delay_ms'> {
+export interface StoredJob extends Omit<PreparedJob, 'executor_kind' | 'schedule_time' | 'delay_ms' | 'schedule'> {
   schedule_ms: number | null;
   version: number;
 }
@@ -109,10 +112,13 @@ export interface PreparedUpdate {
     backoff?: string;
   };
   schedule: { schedule_time: string | null; delay_ms: number | null } | null;
+  /** Changes of a recurring schedule. */
+  recurring: ScheduleFields | null;
 }
 
 export function prepareUpdate(input: UpdateJob, nowMs: number): PreparedUpdate | Refusal {
   const { payload, backoff, schedule_time, delay_ms, ...rest } = input;
+  const recurringChanges = scheduleChanges(input);
   const errors: FieldError[] = [];
   if (Object.keys(input).length === 0) errors.push({ path: '', message: 'holds no field to change' });
   const schedule = schedule_time !== undefined || delay_ms !== undefined;
@@ -126,27 +132,56 @@ export function prepareUpdate(input: UpdateJob, nowMs: number): PreparedUpdate |
       ...(backoff === undefined ? {} : { backoff: JSON.stringify(backoff) }),
     },
     schedule: schedule ? { schedule_time: schedule_time ?? null, delay_ms: delay_ms ?? null } : null,
+    recurring: recurringChanges,
   };
 }
 
+const recurring = [
+  'start_at',
+  'end_at',
+  'dst_gap',
+  'dst_overlap',
+  'jitter_ms',
+  'calendar',
+  'on_excluded',
+  'max_runs',
+  'catch_up',
+  'max_catch_up_age_ms',
+  'max_catch_up_count',
+  'overlap',
+  'pause_after_failures',
+] as const;
+
 /** Fields that only some schedule types know. */
-const scheduleFields = {
+const fieldsOf = {
   IMMEDIATE: [],
   FUTURE: ['schedule_time', 'delay_ms'],
-  CRON: ['cron_expression', 'timezone'],
-  INTERVAL: ['interval_ms', 'timezone'],
+  CRON: ['cron_expression', 'timezone', ...recurring],
+  INTERVAL: ['interval_ms', 'interval_mode', ...recurring],
 } as const satisfies Record<ScheduleType, readonly (keyof CreateJob)[]>;
 
-const allScheduleFields = [...new Set(Object.values(scheduleFields).flat())];
+const allScheduleFields = [...new Set(Object.values(fieldsOf).flat())];
+
+/** The fields of a change that belong to a recurring schedule. */
+export function scheduleChanges(input: UpdateJob): ScheduleFields | null {
+  const changes = Object.fromEntries(
+    [...fieldsOf.CRON, ...fieldsOf.INTERVAL].flatMap((field) =>
+      input[field] === undefined ? [] : [[field, input[field]]],
+    ),
+  ) as ScheduleFields;
+  return Object.keys(changes).length === 0 ? null : changes;
+}
+
+/** Refuses the fields that do not go with the type. */
+export function strayFields(input: UpdateJob, type: ScheduleType): FieldError[] {
+  const own: readonly string[] = fieldsOf[type];
+  return allScheduleFields
+    .filter((field) => input[field] !== undefined && !own.includes(field))
+    .map((field) => ({ path: field, message: `does not go with schedule_type ${type}` }));
+}
 
 function checkSchedule(input: CreateJob, type: ScheduleType, nowMs: number): FieldError[] {
-  const errors: FieldError[] = [];
-  const own: readonly string[] = scheduleFields[type];
-  for (const field of allScheduleFields) {
-    if (input[field] !== undefined && !own.includes(field)) {
-      errors.push({ path: field, message: `does not go with schedule_type ${type}` });
-    }
-  }
+  const errors = strayFields(input, type);
   if (type === 'FUTURE' && (input.schedule_time === undefined) === (input.delay_ms === undefined)) {
     errors.push({ path: 'schedule_time', message: 'FUTURE needs either schedule_time or delay_ms, not both' });
   }

@@ -3,7 +3,7 @@
 import { type DeadLetter, type DeadLetterQuery, PunctualError, type RedriveMany } from '@punctual/contract';
 import { highestId, newId, segmentOf } from '../base/ids.ts';
 import type { Database, Queryable } from './database.ts';
-import { jobIsLive } from './jobs.ts';
+import { jobHasLiveRun } from './jobs.ts';
 import { type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
 import { type Fragment, join, part, sql } from './sql.ts';
 
@@ -69,13 +69,13 @@ export async function redriveOne(db: Database, runId: string): Promise<string> {
     if (letter === undefined) throw new PunctualError('dead_letter_not_found');
     if (letter.redriven_run_id !== null) return letter.redriven_run_id;
     // The job's row orders us with cancel, run now and other redrives of the same job.
-    const jobs = await tx.query<{ cancelled: boolean; live: boolean }>(sql`
-      select j.cancelled_at is not null as cancelled, ${jobIsLive} as live
+    const jobs = await tx.query<{ cancelled: boolean; live: boolean; recurring: boolean }>(sql`
+      select j.cancelled_at is not null as cancelled, ${jobHasLiveRun} as live, ${isRecurring} as recurring
       from punctual.jobs j
       where j.segment = ${segment}::smallint and j.job_id = ${letter.job_id}
       for update`);
     if (jobs[0]?.cancelled !== false) throw new PunctualError('job_ended', { detail: 'The job is cancelled.' });
-    if (jobs[0].live) throw new PunctualError('job_running', { detail: 'Another run of this job has not ended yet.' });
+    if (jobs[0].live && !jobs[0].recurring) throw new PunctualError('job_running', { detail: 'Another run of this job has not ended yet.' });
     const newRun = newId('run', segment);
     await redrive(tx, segment, part`d.run_id = ${runId}`, [newRun]);
     return newRun;
@@ -85,7 +85,7 @@ export async function redriveOne(db: Database, runId: string): Promise<string> {
 /** Redrives what fits in one segment; answers how many. Letters that somebody else is redriving are left to them. */
 export async function redriveSegment(db: Queryable, segment: number, filter: Filter, limit: number): Promise<number> {
   const newRuns = Array.from({ length: limit }, () => newId('run', segment));
-  const idle = part`j.cancelled_at is null and not ${jobIsLive}`;
+  const idle = part`j.cancelled_at is null and (${isRecurring} or not ${jobHasLiveRun})`;
   return redrive(db, segment, join([idle, ...filtersOf(filter)], ' and ', part`true`), newRuns);
 }
 
@@ -97,13 +97,16 @@ export async function discard(db: Queryable, runId: string): Promise<boolean> {
   return rows.length > 0;
 }
 
+/** A run of such a job waits for its turn among the others (schedules.ts). */
+const isRecurring = part`j.schedule_type in ('CRON', 'INTERVAL')`;
+
 async function redrive(db: Queryable, segment: number, which: Fragment, newRuns: readonly string[]): Promise<number> {
   const rows = await db.query<{ redriven: number }>(sql`
     with chosen as (
       -- Two letters of one job must not make two runs at once.
       select distinct on (c.job_id) c.*
       from (
-        select d.segment, d.run_id, d.job_id, d.lane_id
+        select d.segment, d.run_id, d.job_id, d.lane_id, ${isRecurring} as recurring
         from punctual.dead_letters d ${withJobAndLane}
         where d.segment = ${segment}::smallint and d.redriven_at is null and ${which}
         order by d.run_id
@@ -126,6 +129,13 @@ async function redrive(db: Queryable, segment: number, which: Fragment, newRuns:
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
       select segment, new_run_id, job_id, lane_id, 0, 'redrive', now(), now()
       from numbered
+      where not recurring
+    ),
+    queued as (
+      insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
+      select segment, new_run_id, job_id, lane_id, 0, 'redrive', 'overlap', now(), now(), 'infinity'
+      from numbered
+      where recurring
     )
     select count(*)::integer as redriven
     from numbered`);

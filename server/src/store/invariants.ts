@@ -66,6 +66,48 @@ export const invariants: Record<string, Fragment> = {
     from punctual.dead_letters d
     left join ${anyRun} on r.segment = d.segment and r.run_id = d.redriven_run_id
     where d.redriven_run_id is not null and r.run_id is null`,
+  'a recurring job has its schedule': part`
+    select j.job_id::text as what
+    from punctual.jobs j
+    left join punctual.schedules s using (segment, job_id)
+    where j.schedule_type in ('CRON', 'INTERVAL') and s.job_id is null`,
+  'a run of a schedule has its time in the ledger': part`
+    select r.run_id::text as what
+    from ${anyRun}
+    left join punctual.occurrences o on o.segment = r.segment and o.job_id = r.job_id and o.run_id = r.run_id
+    where r.cause = 'schedule' and o.run_id is null`,
+  'a time in the ledger that made a run has it': part`
+    select o.run_id::text as what
+    from punctual.occurrences o
+    left join ${anyRun} on r.segment = o.segment and r.run_id = o.run_id
+    where o.run_id is not null and r.run_id is null`,
+  'entries of the ledger do not overlap': part`
+    select o.job_id::text as what
+    from (
+      select job_id, scheduled_for, lag(through) over (partition by segment, job_id order by scheduled_for) as before
+      from punctual.occurrences
+    ) o
+    where o.scheduled_for <= o.before`,
+  'nothing in the ledger lies beyond what is planned': part`
+    select o.job_id::text as what
+    from punctual.occurrences o
+    join punctual.schedules s using (segment, job_id)
+    where o.through > s.planned_until`,
+  'a job that does not allow it never runs twice at once': part`
+    select r.job_id::text as what
+    from punctual.running r
+    join punctual.schedules s using (segment, job_id)
+    where s.overlap <> 'allow'
+    group by r.segment, r.job_id
+    having count(*) > 1`,
+  'a run waits for another only while there is one': part`
+    select w.run_id::text as what
+    from punctual.waiting w
+    join punctual.jobs j using (segment, job_id)
+    where w.reason = 'overlap' and j.paused_at is null and w.updated_at < now() - interval '30 seconds'
+      and not exists (select from punctual.running r where r.segment = w.segment and r.job_id = w.job_id)
+      and not exists (select from punctual.ready r where r.segment = w.segment and r.job_id = w.job_id)
+      and not exists (select from punctual.waiting r where r.segment = w.segment and r.job_id = w.job_id and r.reason <> 'overlap')`,
   'what a lane is stands in one row': part`
     select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority having count(*) > 1`,
 };

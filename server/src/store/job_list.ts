@@ -49,7 +49,7 @@ function allJobs({ below, from, perSegment }: Span): Fragment {
     limit ${perSegment}`;
 }
 
-/** Jobs with a run that has not ended. First runs sort like their jobs; the other runs have an index by job. */
+/** Jobs with a run that has not ended, or with times to come. First runs sort like their jobs; the other runs have an index by job. */
 function liveJobs({ below, from, perSegment }: Span): Fragment {
   const runBelow = firstRunId(below);
   const pieces = [part`punctual.waiting`, part`punctual.ready`, part`punctual.running`].flatMap((table) => [
@@ -60,6 +60,9 @@ function liveJobs({ below, from, perSegment }: Span): Fragment {
           where r.segment = s.segment and r.job_id < ${below} and r.job_id >= ${from} and r.cause <> 'submit'
           order by r.job_id desc limit ${perSegment})`,
   ]);
+  pieces.push(part`(select r.job_id from punctual.schedules r
+          where r.segment = s.segment and r.job_id < ${below} and r.job_id >= ${from} and not r.ended
+          order by r.job_id desc limit ${perSegment})`);
   return part`
     select distinct s.segment, u.job_id
     from (${join(pieces, ' union all ', part``)}) u

@@ -18,7 +18,9 @@ import {
   putBack,
   takePausedRun,
   takeRun,
+  type TakenRun,
 } from './run_moves.ts';
+import { getSchedule, type NewSchedule, replaceSchedule, resumeSchedule, stopSchedule, takeTurn } from './schedules.ts';
 import { part, sql } from './sql.ts';
 
 interface LockedJob {
@@ -33,10 +35,18 @@ interface LockedJob {
   cancelled: boolean;
 }
 
+/** Times of the schedule have come that are not planned yet: plan them, then try again. */
+export class OverdueError extends Error {}
+
 export async function updateJob(
   db: Database,
   lanes: Lanes,
-  { jobId, update, ifVersion }: { jobId: string; update: PreparedUpdate; ifVersion: number | null },
+  {
+    jobId,
+    update,
+    ifVersion,
+    recurring = null,
+  }: { jobId: string; update: PreparedUpdate; ifVersion: number | null; recurring?: NewSchedule | null },
 ): Promise<void> {
   await db.transaction(async (tx) => {
     const job = await lockJob(tx, jobId);
@@ -74,6 +84,8 @@ export async function updateJob(
     ]);
     const laneChanged =
       (changes.queue ?? job.queue) !== job.queue || (changes.priority ?? job.priority) !== job.priority;
+    if (recurring !== null && !(await replaceSchedule(tx, { jobId, next: recurring, paused: job.paused })))
+      throw new OverdueError();
     if (!laneChanged && update.schedule === null) return;
     for (const runId of live) {
       const run = await takeRun(tx, runId);
@@ -89,12 +101,13 @@ export async function updateJob(
   });
 }
 
-export async function pauseJob(db: Database, jobId: string): Promise<void> {
+export async function pauseJob(db: Database, jobId: string, note: string | null = null): Promise<void> {
   await db.transaction(async (tx) => {
     const job = await lockJob(tx, jobId);
     if (job.paused) return;
     const live = await requireLive(tx, job);
-    await touchJob(tx, job, part`paused_at = now()`);
+    await touchJob(tx, job, part`paused_at = now(), pause_note = ${note}`);
+    await stopSchedule(tx, jobId, { ended: false });
     for (const runId of live) {
       const run = await takeRun(tx, runId);
       if (typeof run !== 'string') await putBack(tx, run, { paused: true });
@@ -109,7 +122,8 @@ export async function resumeJob(db: Database, jobId: string): Promise<void> {
       if (job.cancelled) throw new PunctualError('job_ended', { detail: 'The job is cancelled.' });
       return;
     }
-    await touchJob(tx, job, part`paused_at = null`);
+    await touchJob(tx, job, part`paused_at = null, pause_note = null`);
+    await resumeSchedule(tx, jobId);
     for (const runId of await liveRunIds(tx, jobId)) {
       const run = await takePausedRun(tx, runId);
       if (run !== null) await putBack(tx, run, { paused: false });
@@ -122,6 +136,7 @@ export async function cancelJob(db: Database, jobId: string): Promise<{ cancelle
     const job = await lockJob(tx, jobId, { cancelledIsFine: true });
     const live = job.cancelled ? await liveRunIds(tx, jobId) : await requireLive(tx, job);
     if (!job.cancelled) await touchJob(tx, job, part`cancelled_at = now()`);
+    await stopSchedule(tx, jobId, { ended: true });
     const cancelled: string[] = [];
     const orders: CancelOrder[] = [];
     for (const runId of live) {
@@ -143,12 +158,22 @@ export async function runJobNow(db: Database, lanes: Lanes, jobId: string): Prom
   return db.transaction(async (tx) => {
     const job = await lockJob(tx, jobId);
     if (job.paused) throw new PunctualError('job_paused');
-    for (const runId of await liveRunIds(tx, jobId)) {
-      const run = await takeRun(tx, runId);
-      if (run === 'running') throw new PunctualError('job_running');
-      if (run === 'ended') continue;
-      await putBack(tx, run, { paused: false, delay_ms: 0 });
-      return { run_id: runId };
+    const schedule = await takeTurn(tx, jobId);
+    if (schedule?.overlap !== 'allow') {
+      const live = await liveRunIds(tx, jobId);
+      if (await isRunning(tx, job.segment, live)) throw new PunctualError('job_running');
+      const taken: TakenRun[] = [];
+      for (const runId of live) {
+        const run = await takeRun(tx, runId);
+        if (run === 'running') throw new PunctualError('job_running');
+        if (run !== 'ended') taken.push(run);
+      }
+      // One that waits for another has nothing to wait for, when it is the only one.
+      const chosen = taken.find((run) => !run.blocked) ?? taken[0];
+      for (const run of taken)
+        if (run === chosen) await putBack(tx, { ...run, blocked: false }, { paused: false, delay_ms: 0 });
+        else await putBack(tx, run, { paused: false });
+      if (chosen !== undefined) return { run_id: chosen.run_id };
     }
     const [lane] = await lanes.ensure([
       { queue: job.queue, type: job.type, executor: job.executor_kind, priority: job.priority },
@@ -181,9 +206,18 @@ async function lockJob(tx: Queryable, jobId: string, options: { cancelledIsFine?
 
 async function requireLive(tx: Queryable, job: LockedJob): Promise<string[]> {
   const live = await liveRunIds(tx, job.job_id);
-  if (live.length === 0)
+  if (live.length === 0 && (await getSchedule(tx, job.job_id))?.ended !== false)
     throw new PunctualError('job_ended', { detail: 'The job is completed: it has no run left to do.' });
   return live;
+}
+
+async function isRunning(tx: Queryable, segment: number, runIds: readonly string[]): Promise<boolean> {
+  const rows = await tx.query<{ run_id: string }>(sql`
+    select run_id
+    from punctual.running
+    where segment = ${segment}::smallint and run_id = any (${[...runIds]}::uuid[])
+    limit 1`);
+  return rows.length > 0;
 }
 
 async function touchJob(tx: Queryable, job: LockedJob, change: ReturnType<typeof part>): Promise<void> {

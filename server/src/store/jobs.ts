@@ -6,6 +6,7 @@ import { segmentOf } from '../base/ids.ts';
 import { type PreparedJob, parseBackoff, parseExecutor, type StoredJob } from '../rules/job.ts';
 import { int2s, int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
+import { insertSchedules } from './schedules.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
 /** A job and its first run, with their ids and lane. */
@@ -141,6 +142,7 @@ async function createMixed(
   submissions: readonly NewSubmission[],
 ): Promise<CreatedJobs> {
   const keyed = submissions.length > 0;
+  const recurring = jobs.flatMap(({ job, ...row }) => (job.schedule === null ? [] : [{ ...row, schedule: job.schedule }]));
   const rows = await db.query<{ next_ms: string | null; some_due: boolean; won: string[] | null }>(sql`
     with ${keyed ? wonSubmissions(submissions) : part``}
     input as materialized (
@@ -170,11 +172,12 @@ async function createMixed(
              payload, executor, tags::text[], max_retries, timeout_ms, run_timeout_ms, backoff
       from input
     ),
+    ${recurring.length === 0 ? part`` : insertSchedules(recurring)}
     due as (
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
       select segment, run_id, job_id, lane_id, 0, 'submit', seq, due_at, due_at
       from input
-      where due_at <= now()
+      where due_at <= now() and schedule_type in ('IMMEDIATE', 'FUTURE')
     ),
     later as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
@@ -183,7 +186,7 @@ async function createMixed(
       where due_at > now()
       returning wake_at
     )
-    select extract(epoch from min(wake_at) - now()) * 1000 as next_ms, exists (select from input i where i.due_at <= now()) as some_due
+    select extract(epoch from min(wake_at) - now()) * 1000 as next_ms, exists (select from input i where i.due_at <= now() and i.schedule_type in ('IMMEDIATE', 'FUTURE')) as some_due
            ${keyed ? part`, (select array_agg(w.job_id::text) from won w) as won` : part``}
     from later`);
   const row = rows[0];
@@ -258,6 +261,7 @@ export interface JobRow {
   timeout_ms: number;
   run_timeout_ms: string | null;
   backoff: string | null;
+  pause_note: string | null;
   version: number;
   created_at: Date;
   updated_at: Date;
@@ -268,7 +272,7 @@ export interface JobRow {
 export const firstRunOfJob = part`overlay(j.job_id::text placing '1' from 33 for 1)::uuid`;
 
 /** Has the job `j` a run that has not ended? */
-export const jobIsLive = part`(
+export const jobHasLiveRun = part`(
   exists (select from punctual.waiting r where r.segment = j.segment and r.run_id = ${firstRunOfJob})
   or exists (select from punctual.ready r where r.segment = j.segment and r.run_id = ${firstRunOfJob})
   or exists (select from punctual.running r where r.segment = j.segment and r.run_id = ${firstRunOfJob})
@@ -276,9 +280,14 @@ export const jobIsLive = part`(
   or exists (select from punctual.ready r where r.segment = j.segment and r.job_id = j.job_id and r.cause <> 'submit')
   or exists (select from punctual.running r where r.segment = j.segment and r.job_id = j.job_id and r.cause <> 'submit'))`;
 
+/** Has the job `j` a run that has not ended, or times to come? */
+const jobIsLive = part`(
+  ${jobHasLiveRun}
+  or exists (select from punctual.schedules s where s.segment = j.segment and s.job_id = j.job_id and not s.ended))`;
+
 export const jobColumns = part`
   j.job_id, j.user_id, j.name, j.type, j.queue, j.priority, j.schedule_type::text as schedule_type, j.schedule_time, j.payload,
-  j.executor, j.tags, j.max_retries, j.timeout_ms, j.run_timeout_ms, j.backoff, j.version, j.created_at, j.updated_at,
+  j.executor, j.tags, j.max_retries, j.timeout_ms, j.run_timeout_ms, j.backoff, j.pause_note, j.version, j.created_at, j.updated_at,
   case
     when j.cancelled_at is not null then 'CANCELLED'
     when not ${jobIsLive} then 'COMPLETED'
@@ -313,6 +322,7 @@ export function toJob(row: JobRow): Job {
     timeout_ms: row.timeout_ms,
     run_timeout_ms: toNumber(row.run_timeout_ms),
     status: row.status,
+    ...(row.pause_note === null ? {} : { pause_note: row.pause_note }),
     version: row.version,
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),

@@ -15,22 +15,32 @@ export interface TakenRun {
   cause: RunCause;
   scheduled_for: string;
   due_at: string;
+  /** It waits for the end of another run of its job. */
+  blocked: boolean;
 }
 
 /** A run crosses from table to table in one direction a few times at most while we look for it. */
 const maxLooks = 20;
 
 /** The job's runs that have not ended; one snapshot shows each of them in exactly one table. */
-export async function liveRunIds(tx: Queryable, jobId: string): Promise<string[]> {
+export async function liveRunIds(
+  tx: Queryable,
+  jobId: string,
+  scheduledBeforeMs = Number.POSITIVE_INFINITY,
+): Promise<string[]> {
   const segment = segmentOf(jobId);
   const first = firstRunId(jobId);
+  const before = scheduledBeforeMs === Number.POSITIVE_INFINITY ? 'infinity' : new Date(scheduledBeforeMs).toISOString();
   const rows = await tx.query<{ run_id: string }>(sql`
-    select run_id from punctual.waiting where segment = ${segment}::smallint and run_id = ${first}
-    union all select run_id from punctual.ready where segment = ${segment}::smallint and run_id = ${first}
-    union all select run_id from punctual.running where segment = ${segment}::smallint and run_id = ${first}
-    union all select run_id from punctual.waiting where segment = ${segment}::smallint and job_id = ${jobId} and cause <> 'submit'
-    union all select run_id from punctual.ready where segment = ${segment}::smallint and job_id = ${jobId} and cause <> 'submit'
-    union all select run_id from punctual.running where segment = ${segment}::smallint and job_id = ${jobId} and cause <> 'submit'`);
+    select run_id
+    from (
+    select run_id, scheduled_for from punctual.waiting where segment = ${segment}::smallint and run_id = ${first}
+    union all select run_id, scheduled_for from punctual.ready where segment = ${segment}::smallint and run_id = ${first}
+    union all select run_id, scheduled_for from punctual.running where segment = ${segment}::smallint and run_id = ${first}
+    union all select run_id, scheduled_for from punctual.waiting where segment = ${segment}::smallint and job_id = ${jobId} and cause <> 'submit'
+    union all select run_id, scheduled_for from punctual.ready where segment = ${segment}::smallint and job_id = ${jobId} and cause <> 'submit'
+    union all select run_id, scheduled_for from punctual.running where segment = ${segment}::smallint and job_id = ${jobId} and cause <> 'submit') live
+    where scheduled_for < ${before}::timestamptz`);
   return rows.map((row) => row.run_id);
 }
 
@@ -41,12 +51,13 @@ export async function takeRun(tx: Queryable, runId: string): Promise<TakenRun | 
     const taken = await tx.query<TakenRun>(sql`
       delete from punctual.waiting
       where segment = ${segment}::smallint and run_id = ${runId}
-      returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at`);
+      returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at,
+                reason = 'overlap' as blocked`);
     if (taken[0] !== undefined) return taken[0];
     const ready = await tx.query<TakenRun>(sql`
       delete from punctual.ready
       where segment = ${segment}::smallint and run_id = ${runId}
-      returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at`);
+      returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at, false as blocked`);
     if (ready[0] !== undefined) return ready[0];
     // The row lock orders us with the settle of this run: either it is ours until we commit, or it has moved on.
     const running = await tx.query(sql`
@@ -69,11 +80,12 @@ export async function takePausedRun(tx: Queryable, runId: string): Promise<Taken
   const rows = await tx.query<TakenRun>(sql`
     delete from punctual.waiting
     where segment = ${segmentOf(runId)}::smallint and run_id = ${runId} and reason = 'paused'
-    returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at`);
+    returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at,
+              false as blocked`);
   return rows[0] ?? null;
 }
 
-/** Puts a taken run where it belongs now: ready when due, else waiting; paused ones wait without end. */
+/** Puts a taken run where it belongs now: ready when due, else waiting; paused and blocked ones wait without end. */
 export async function putBack(
   tx: Queryable,
   run: TakenRun,
@@ -83,22 +95,22 @@ export async function putBack(
     with run as (
       select coalesce(${to.schedule_time ?? null}::timestamptz, now() + ${to.delay_ms ?? null}::bigint * interval '1 millisecond',
                       ${run.due_at}::timestamptz) as due_at,
-             ${to.paused}::boolean as paused
+             ${to.paused || run.blocked}::boolean as held
     ),
     due as (
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
       select ${run.segment}::smallint, ${run.run_id}::uuid, ${run.job_id}::uuid, ${run.lane_id}::integer, ${run.attempts}::smallint,
              ${run.cause}::punctual.run_cause, ${run.scheduled_for}::timestamptz, run.due_at
       from run
-      where not paused and due_at <= now()
+      where not held and due_at <= now()
     )
     insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
     select ${run.segment}::smallint, ${run.run_id}::uuid, ${run.job_id}::uuid, ${run.lane_id}::integer, ${run.attempts}::smallint,
            ${run.cause}::punctual.run_cause,
-           (case when paused then 'paused' when ${run.attempts}::smallint > 0 then 'retry' else 'due_later' end)::punctual.waiting_reason,
-           ${run.scheduled_for}::timestamptz, run.due_at, case when paused then 'infinity' else run.due_at end
+           (case when ${run.blocked}::boolean then 'overlap' when held then 'paused' when ${run.attempts}::smallint > 0 then 'retry' else 'due_later' end)::punctual.waiting_reason,
+           ${run.scheduled_for}::timestamptz, run.due_at, case when held then 'infinity' else run.due_at end
     from run
-    where paused or due_at > now()`);
+    where held or due_at > now()`);
 }
 
 /** Ends a run that never started. */
@@ -167,6 +179,6 @@ export async function hurryRun(db: Database, runId: string): Promise<'due' | 'ru
       for share`);
     const paused = jobs[0]?.paused === true;
     await putBack(tx, run, { paused, ...(paused ? {} : { delay_ms: 0 }) });
-    return paused ? 'paused' : 'due';
+    return paused ? 'paused' : run.blocked ? 'running' : 'due';
   });
 }

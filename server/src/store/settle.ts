@@ -45,8 +45,12 @@ export interface Success extends Lease {
 }
 
 /** Most runs succeed: they have a statement of their own that does only that. Answers how many leases matched. */
-export async function settleSuccesses(db: Queryable, segment: number, successes: readonly Success[]): Promise<number> {
-  const rows = await db.query<{ settled: number }>(sql`
+export async function settleSuccesses(
+  db: Queryable,
+  segment: number,
+  successes: readonly Success[],
+): Promise<{ settled: number; further: string[] }> {
+  const rows = await db.query<{ settled: number; further: string[] | null }>(sql`
     with settled as (
       delete from punctual.running r
       using unnest(
@@ -64,14 +68,23 @@ export async function settleSuccesses(db: Queryable, segment: number, successes:
              scheduled_for, due_at, started_at, result
       from settled
     )
-    select count(*)::integer as settled
+    select count(*)::integer as settled, array_agg(job_id::text) filter (where cause <> 'submit') as further
     from settled`);
-  return rows[0]?.settled ?? 0;
+  return { settled: rows[0]?.settled ?? 0, further: rows[0]?.further ?? [] };
 }
 
-export async function settleRuns(db: Queryable, segment: number, settlements: readonly Settlement[]): Promise<Lease[]> {
+/** A settled lease; `further_of` is its job when that may have other runs, which may wait for the end of this one. */
+export interface SettledLease extends Lease {
+  further_of: string | null;
+}
+
+export async function settleRuns(
+  db: Queryable,
+  segment: number,
+  settlements: readonly Settlement[],
+): Promise<SettledLease[]> {
   const s = settlements;
-  return db.query<Lease>(sql`
+  return db.query<SettledLease>(sql`
     with outcome as materialized (
       select *
       from unnest(
@@ -130,7 +143,7 @@ export async function settleRuns(db: Queryable, segment: number, settlements: re
       from settled
       where attempt_outcome is not null
     )
-    select run_id, lease_id
+    select run_id, lease_id, case when cause <> 'submit' and move = 'end' then job_id end as further_of
     from settled`);
 }
 

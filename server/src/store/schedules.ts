@@ -1,0 +1,400 @@
+// Schedules in the book: what the planner reads, and the one guarded statement with which it writes what it decided.
+//
+// The guard is `turn`: everything that plans, edits, pauses or adds a run of a recurring job lets it grow. Who planned from
+// an older turn matches nothing and writes nothing, neither times nor runs; so two planners, or a planner and an edit,
+// never mix, without a lock held while anybody thinks.
+//
+// Never twice at once: a run is made free to start only by who saw, in the turn it then wins, that no other run of the job
+// is live or blocked. In every other case it is made blocked, and releaseBlocked lets the oldest go when nothing is live.
+import type { OccurrenceReason, Schedule } from '@punctual/contract';
+import { newId, segmentOf } from '../base/ids.ts';
+import type { PlannedTime } from '../rules/plan.ts';
+import { int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
+import type { Queryable } from './database.ts';
+import { type Fragment, part, sql } from './sql.ts';
+
+export interface DueSchedule {
+  job_id: string;
+  turn: number;
+  rule: string;
+  fixed_delay: boolean;
+  overlap: 'queue_one' | 'skip' | 'cancel_other' | 'allow';
+  catch_up: 'latest' | 'all' | 'none';
+  max_catch_up_age_ms: string | null;
+  max_catch_up_count: number;
+  runs_left: number | null;
+  next_ms: string;
+  planned_until_ms: string;
+  paused_until_ms: string | null;
+  now_ms: string;
+  live: number;
+  blocked: number;
+  queue: string;
+  type: string;
+  executor: string;
+  priority: number;
+}
+
+const ms = (time: Fragment): Fragment => part`(extract(epoch from ${time}) * 1000)::bigint`;
+
+/** Runs of the job `s` that are not done, apart from those that wait for the end of another. */
+const liveRuns = part`(
+  (select count(*) from punctual.running r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit')
+  + (select count(*) from punctual.ready r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit')
+  + (select count(*) from punctual.waiting r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit' and r.reason <> 'overlap'))::integer`;
+
+/** Schedules of a segment whose time has come, the longest overdue first. */
+export async function readDue(db: Queryable, segment: number, limit: number): Promise<DueSchedule[]> {
+  return db.query<DueSchedule>(sql`
+    select s.job_id, s.turn, s.rule, s.fixed_delay, s.overlap::text as overlap, s.catch_up::text as catch_up, s.max_catch_up_age_ms,
+           s.max_catch_up_count, s.max_runs - s.runs_made as runs_left, ${ms(part`s.next_fire_at`)} as next_ms,
+           ${ms(part`s.planned_until`)} as planned_until_ms, ${ms(part`s.paused_until`)} as paused_until_ms, ${ms(part`now()`)} as now_ms,
+           ${liveRuns} as live,
+           (select count(*) from punctual.waiting r where r.segment = s.segment and r.job_id = s.job_id and r.reason = 'overlap')::integer as blocked,
+           j.queue, j.type, coalesce(j.executor::jsonb ->> 'kind', 'handler') as executor, j.priority
+    from punctual.schedules s
+    join punctual.jobs j using (segment, job_id)
+    where s.segment = ${segment}::smallint and s.next_fire_at <= now()
+    order by s.next_fire_at
+    limit ${limit}::integer`);
+}
+
+export interface PlannedSchedule {
+  job_id: string;
+  turn: number;
+  lane_id: number;
+  times: readonly PlannedTime[];
+  planned_until_ms: number;
+  next_ms: number | null;
+  ended: boolean;
+}
+
+export interface Planned {
+  /** Jobs whose plan was written; the others had moved on. */
+  jobs: Set<string>;
+  runs: number;
+  /** Milliseconds until the first run that waits for its time; null when none does. */
+  next_run_ms: number | null;
+}
+
+/** Writes what was decided for schedules of one segment: the ledger, the runs, and when to look again. */
+export async function writePlans(
+  db: Queryable,
+  segment: number,
+  plans: readonly PlannedSchedule[],
+): Promise<Planned> {
+  const times = plans.flatMap((plan) =>
+    plan.times.map((time) => ({
+      ...time,
+      job_id: plan.job_id,
+      lane_id: plan.lane_id,
+      run_id: time.reason === null ? newId('run', segment) : null,
+    })),
+  );
+  const runsOf = (plan: PlannedSchedule): number => plan.times.filter((time) => time.reason === null).length;
+  const rows = await db.query<{ jobs: string[] | null; runs: number; next_run_ms: string | null }>(sql`
+    with moved as (
+      update punctual.schedules s
+      set next_fire_at = p.next_fire_at, planned_until = p.planned_until, runs_made = s.runs_made + p.runs, ended = p.ended = 1, turn = s.turn + 1
+      from unnest(
+        ${uuids(plans, (plan) => plan.job_id)}::uuid[], ${int4s(plans, (plan) => plan.turn)}::integer[],
+        ${timestamps(plans, (plan) => plan.next_ms)}::timestamptz[], ${timestamps(plans, (plan) => plan.planned_until_ms)}::timestamptz[],
+        ${int4s(plans, runsOf)}::integer[], ${int4s(plans, (plan) => (plan.ended ? 1 : 0))}::integer[])
+        as p (job_id, turn, next_fire_at, planned_until, runs, ended)
+      where s.segment = ${segment}::smallint and s.job_id = p.job_id and s.turn = p.turn
+      returning s.job_id
+    ),
+    entry as materialized (
+      select t.*
+      from unnest(
+        ${uuids(times, (time) => time.job_id)}::uuid[], ${int4s(times, (time) => time.lane_id)}::integer[],
+        ${timestamps(times, (time) => time.nominal_ms)}::timestamptz[], ${timestamps(times, (time) => time.through_ms)}::timestamptz[],
+        ${int4s(times, (time) => time.times)}::integer[], ${uuids(times, (time) => time.run_id)}::uuid[],
+        ${texts(times, (time) => time.reason)}::text[], ${timestamps(times, (time) => time.effective_ms)}::timestamptz[],
+        ${int4s(times, (time) => (time.blocked ? 1 : 0))}::integer[], ${texts(times, (time) => time.note)}::text[])
+        as t (job_id, lane_id, scheduled_for, through, times, run_id, reason, effective_at, blocked, note)
+      join moved using (job_id)
+    ),
+    ledger as (
+      insert into punctual.occurrences (segment, job_id, scheduled_for, through, times, run_id, reason, effective_at, note)
+      select ${segment}::smallint, job_id, scheduled_for, through, times, run_id, reason::punctual.occurrence_reason, effective_at, note
+      from entry
+    ),
+    due as (
+      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
+      select ${segment}::smallint, run_id, job_id, lane_id, 0, 'schedule', scheduled_for, effective_at
+      from entry
+      where run_id is not null and blocked = 0 and effective_at <= now()
+      returning 1
+    ),
+    later as (
+      insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
+      select ${segment}::smallint, run_id, job_id, lane_id, 0, 'schedule',
+             case when blocked = 1 then 'overlap' else 'due_later' end::punctual.waiting_reason, scheduled_for, effective_at,
+             case when blocked = 1 then 'infinity' else effective_at end
+      from entry
+      where run_id is not null and (blocked = 1 or effective_at > now())
+      returning wake_at
+    )
+    select (select array_agg(job_id::text) from moved) as jobs,
+           ((select count(*) from due) + (select count(*) from later))::integer as runs,
+           (select extract(epoch from min(wake_at) - now()) * 1000 from later where wake_at < 'infinity') as next_run_ms`);
+  const { jobs = null, runs = 0, next_run_ms = null } = rows[0] ?? {};
+  return { jobs: new Set(jobs ?? []), runs, next_run_ms: next_run_ms === null ? null : Number(next_run_ms) };
+}
+
+/** For each segment with a schedule to look at: milliseconds until the earliest, negative when overdue. */
+export async function nextPlans(
+  db: Queryable,
+  segments: readonly number[],
+): Promise<{ segment: number; in_ms: number }[]> {
+  const rows = await db.query<{ segment: number; in_ms: string }>(sql`
+    select g.segment, extract(epoch from next.next_fire_at - now()) * 1000 as in_ms
+    from unnest(${segments}::smallint[]) g (segment)
+    cross join lateral (
+      select s.next_fire_at
+      from punctual.schedules s
+      where s.segment = g.segment and s.next_fire_at is not null
+      order by s.next_fire_at
+      limit 1
+    ) next`);
+  return rows.map((row) => ({ segment: row.segment, in_ms: Number(row.in_ms) }));
+}
+
+/**
+ * Lets the oldest run that waits for the end of another go, for jobs of which nothing is live any more. Of two servers
+ * that do it at once, one deletes the row. Answers how many.
+ */
+export async function releaseBlocked(db: Queryable, segment: number, jobIds: readonly string[] | null): Promise<number> {
+  const rows = await db.query<{ released: number }>(sql`
+    with free as (
+      select distinct on (w.job_id) w.run_id
+      from punctual.waiting w
+      join punctual.jobs j using (segment, job_id)
+      cross join lateral (select w.segment, w.job_id) s
+      where w.segment = ${segment}::smallint and w.reason = 'overlap' and j.paused_at is null and ${liveRuns} = 0
+        ${jobIds === null ? part`` : part`and w.job_id = any (${uuids(jobIds, (id) => id)}::uuid[])`}
+      order by w.job_id, w.scheduled_for, w.run_id
+      limit 1000
+    ),
+    taken as (
+      delete from punctual.waiting w
+      using free f
+      where w.segment = ${segment}::smallint and w.run_id = f.run_id and w.reason = 'overlap'
+      returning w.*
+    ),
+    due as (
+      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
+      select segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at
+      from taken
+      where due_at <= now()
+      returning 1
+    ),
+    later as (
+      insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
+      select segment, run_id, job_id, lane_id, attempts, cause, 'due_later', scheduled_for, due_at, due_at
+      from taken
+      where due_at > now()
+      returning 1
+    )
+    select ((select count(*) from due) + (select count(*) from later))::integer as released`);
+  return rows[0]?.released ?? 0;
+}
+
+/** A fixed delay begins when nothing of its job is live: the next time is that long from now. Answers how many began. */
+export async function beginDelays(db: Queryable, segment: number, jobIds: readonly string[] | null): Promise<number> {
+  const rows = await db.query<{ begun: number }>(sql`
+    with begun as (
+      update punctual.schedules s
+      set next_fire_at = now() + ((s.rule::jsonb ->> 'every_ms')::bigint * interval '1 millisecond'), turn = s.turn + 1
+      from punctual.jobs j
+      where s.segment = ${segment}::smallint and s.fixed_delay and s.next_fire_at is null and not s.ended
+        and j.segment = s.segment and j.job_id = s.job_id and j.paused_at is null and j.cancelled_at is null
+        ${jobIds === null ? part`` : part`and s.job_id = any (${uuids(jobIds, (id) => id)}::uuid[])`}
+        and ${liveRuns} = 0
+        and not exists (select from punctual.waiting w where w.segment = s.segment and w.job_id = s.job_id and w.reason = 'overlap')
+      returning 1
+    )
+    select count(*)::integer as begun
+    from begun`);
+  return rows[0]?.begun ?? 0;
+}
+
+/** Those of the jobs whose last runs all failed, as many as they allow. */
+export async function findFailing(db: Queryable, segment: number, jobIds: readonly string[]): Promise<string[]> {
+  const rows = await db.query<{ job_id: string }>(sql`
+    select s.job_id
+    from punctual.schedules s
+    where s.segment = ${segment}::smallint and s.job_id = any (${uuids(jobIds, (id) => id)}::uuid[]) and s.pause_after_failures is not null
+      and s.pause_after_failures <= (
+        select count(*) filter (where last.status = 'FAILED')
+        from (
+          select e.status
+          from punctual.ended_runs e
+          where e.segment = s.segment and e.job_id = s.job_id and e.cause <> 'submit' and e.ended_at > s.failures_from
+          order by e.run_id desc
+          limit s.pause_after_failures
+        ) last)`);
+  return rows.map((row) => row.job_id);
+}
+
+export interface ScheduleRow {
+  job_id: string;
+  spec: string;
+  rule: string;
+  turn: number;
+  next_fire_at: Date | null;
+  runs_made: number;
+  ended: boolean;
+  fixed_delay: boolean;
+  overdue: boolean;
+}
+
+export async function getSchedule(db: Queryable, jobId: string): Promise<ScheduleRow | null> {
+  const rows = await db.query<ScheduleRow>(sql`
+    select job_id, spec, rule, turn, next_fire_at, runs_made, ended, fixed_delay, coalesce(next_fire_at <= now(), false) as overdue
+    from punctual.schedules
+    where segment = ${segmentOf(jobId)}::smallint and job_id = ${jobId}`);
+  return rows[0] ?? null;
+}
+
+/** The database's time, in ms since 1970. */
+export async function databaseNow(db: Queryable): Promise<number> {
+  const rows = await db.query<{ now_ms: string }>(sql`select ${ms(part`now()`)} as now_ms`);
+  return Number(rows[0]?.now_ms);
+}
+
+/** What to write of a schedule, when it is made or changed. */
+export interface NewSchedule {
+  spec: string;
+  rule: string;
+  calendar: string | null;
+  overlap: string;
+  catch_up: string;
+  max_catch_up_age_ms: number | null;
+  max_catch_up_count: number;
+  max_runs: number | null;
+  fixed_delay: boolean;
+  pause_after_failures: number | null;
+  /** Its first time after now. */
+  next_ms: number | null;
+}
+
+/** The insert of schedules beside their jobs, for the statement that creates both: those of `input` only. */
+export function insertSchedules(rows: readonly { job_id: string; segment: number; schedule: NewSchedule }[]): Fragment {
+  const pick =
+    <T>(of: (schedule: NewSchedule) => T) =>
+    (row: { schedule: NewSchedule }): T =>
+      of(row.schedule);
+  return part`
+    scheduled as (
+      insert into punctual.schedules (segment, job_id, spec, rule, calendar, overlap, catch_up, max_catch_up_age_ms, max_catch_up_count,
+                                      max_runs, fixed_delay, pause_after_failures, next_fire_at)
+      select i.segment, i.job_id, s.spec, s.rule, s.calendar, s.overlap::punctual.schedule_overlap, s.catch_up::punctual.schedule_catch_up,
+             s.max_catch_up_age_ms, s.max_catch_up_count, s.max_runs, s.fixed_delay = 1, s.pause_after_failures, s.next_fire_at
+      from unnest(
+        ${uuids(rows, (row) => row.job_id)}::uuid[], ${texts(rows, pick((s) => s.spec))}::text[], ${texts(rows, pick((s) => s.rule))}::text[],
+        ${texts(rows, pick((s) => s.calendar))}::text[], ${texts(rows, pick((s) => s.overlap))}::text[],
+        ${texts(rows, pick((s) => s.catch_up))}::text[], ${int8s(rows, pick((s) => s.max_catch_up_age_ms))}::bigint[],
+        ${int4s(rows, pick((s) => s.max_catch_up_count))}::integer[], ${int4s(rows, pick((s) => s.max_runs))}::integer[],
+        ${int4s(rows, pick((s) => (s.fixed_delay ? 1 : 0)))}::integer[], ${int4s(rows, pick((s) => s.pause_after_failures))}::integer[],
+        ${timestamps(rows, pick((s) => s.next_ms))}::timestamptz[])
+        as s (job_id, spec, rule, calendar, overlap, catch_up, max_catch_up_age_ms, max_catch_up_count, max_runs, fixed_delay,
+              pause_after_failures, next_fire_at)
+      join input i using (job_id)
+    ),`;
+}
+
+/** Replaces a schedule that has nothing overdue: times from now on follow the new one. False: plan first, then again. */
+export async function replaceSchedule(
+  tx: Queryable,
+  { jobId, next, paused }: { jobId: string; next: NewSchedule; paused: boolean },
+): Promise<boolean> {
+  const rows = await tx.query<{ job_id: string }>(sql`
+    update punctual.schedules s
+    set spec = ${next.spec}, rule = ${next.rule}, calendar = ${next.calendar}, overlap = ${next.overlap}::punctual.schedule_overlap,
+        catch_up = ${next.catch_up}::punctual.schedule_catch_up, max_catch_up_age_ms = ${next.max_catch_up_age_ms}::bigint,
+        max_catch_up_count = ${next.max_catch_up_count}::integer, max_runs = ${next.max_runs}::integer, fixed_delay = ${next.fixed_delay}::boolean,
+        pause_after_failures = ${next.pause_after_failures}::integer, ended = false, turn = s.turn + 1,
+        planned_until = greatest(s.planned_until, now()),
+        next_fire_at = case when not ${paused}::boolean then to_timestamp(${next.next_ms}::double precision / 1000) end
+    where s.segment = ${segmentOf(jobId)}::smallint and s.job_id = ${jobId} and (s.next_fire_at is null or s.next_fire_at > now())
+    returning s.job_id`);
+  return rows.length > 0;
+}
+
+/** While its job is paused or cancelled a schedule has no times. */
+export async function stopSchedule(tx: Queryable, jobId: string, options: { ended: boolean }): Promise<void> {
+  await tx.query(sql`
+    update punctual.schedules
+    set next_fire_at = null, ended = ended or ${options.ended}::boolean, turn = turn + 1
+    where segment = ${segmentOf(jobId)}::smallint and job_id = ${jobId}`);
+}
+
+/** From now on it has times again; those that came since it was stopped are recorded as paused. */
+export async function resumeSchedule(tx: Queryable, jobId: string): Promise<void> {
+  await tx.query(sql`
+    update punctual.schedules
+    set next_fire_at = case when not ended then now() end, paused_until = now(), failures_from = now(), turn = turn + 1
+    where segment = ${segmentOf(jobId)}::smallint and job_id = ${jobId}`);
+}
+
+/** Lets the turn grow: a run of the job is about to be added by somebody else than the planner. */
+export async function takeTurn(tx: Queryable, jobId: string): Promise<{ overlap: string } | null> {
+  const rows = await tx.query<{ overlap: string }>(sql`
+    update punctual.schedules
+    set turn = turn + 1
+    where segment = ${segmentOf(jobId)}::smallint and job_id = ${jobId}
+    returning overlap::text as overlap`);
+  return rows[0] ?? null;
+}
+
+export interface OccurrenceRow {
+  scheduled_for: Date;
+  through: Date;
+  times: number;
+  run_id: string | null;
+  reason: OccurrenceReason | null;
+  effective_at: Date | null;
+  note: string | null;
+  planned_at: Date;
+}
+
+export interface OccurrenceFilter {
+  reason?: string | undefined;
+  with_run?: boolean | undefined;
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
+/** Newest first, below a time. */
+export async function listOccurrences(
+  db: Queryable,
+  jobId: string,
+  { filter, below, limit }: { filter: OccurrenceFilter; below: string | null; limit: number },
+): Promise<OccurrenceRow[]> {
+  const { reason, with_run, from, to } = filter;
+  return db.query<OccurrenceRow>(sql`
+    select scheduled_for, through, times, run_id, reason::text as reason, effective_at, note, planned_at
+    from punctual.occurrences
+    where segment = ${segmentOf(jobId)}::smallint and job_id = ${jobId}
+      ${below === null ? part`` : part`and scheduled_for < ${below}::timestamptz`}
+      ${reason === undefined ? part`` : part`and reason = ${reason}::punctual.occurrence_reason`}
+      ${with_run === undefined ? part`` : part`and (run_id is not null) = ${with_run}::boolean`}
+      ${from === undefined ? part`` : part`and through >= ${from}::timestamptz`}
+      ${to === undefined ? part`` : part`and scheduled_for <= ${to}::timestamptz`}
+    order by scheduled_for desc
+    limit ${limit}::integer`);
+}
+
+/** What people see of a schedule. */
+export function toSchedule(row: ScheduleRow, words: string): Schedule {
+  const spec = JSON.parse(row.spec) as Omit<Schedule, 'next_time' | 'runs_made' | 'ended' | 'words'>;
+  return {
+    ...spec,
+    next_time: row.next_fire_at?.toISOString() ?? null,
+    runs_made: row.runs_made,
+    ended: row.ended,
+    words,
+  };
+}
