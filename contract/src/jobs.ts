@@ -251,7 +251,9 @@ export type CancelAnswer = Static<typeof CancelAnswer>;
 export const Accepted = Type.Object({ job_id: Id, status: JobStatus, run_id: Type.Optional(Id) });
 export type Accepted = Static<typeof Accepted>;
 
-export const PauseRequest = closed({ note: Type.Optional(described(Title, { description: 'Why, for those who come later' })) });
+export const PauseRequest = closed({
+  note: Type.Optional(described(Title, { description: 'Why, for those who come later' })),
+});
 export type PauseRequest = Static<typeof PauseRequest>;
 
 const JobParams = closed({ job_id: Id });

@@ -7,14 +7,17 @@ import { closed, described, Id, Label, NextCursor, nullable, PageQuery, Timestam
 
 const CronExpression = Type.String({ minLength: 1, maxLength: limits.max_cron_chars });
 
+export const CronExpressions = Type.Union(
+  [CronExpression, Type.Array(CronExpression, { minItems: 1, maxItems: limits.max_cron_expressions })],
+  {
+    description:
+      'Five fields (minute, hour, day, month, weekday) or six with seconds first; names, ranges, steps, lists, L W # ?, H, @daily and friends. A list runs at the times of each',
+  },
+);
+
 /** The fields that say when a recurring job runs; also those of a preview. */
 export const timing = {
-  cron_expression: Type.Optional(
-    Type.Union([CronExpression, Type.Array(CronExpression, { minItems: 1, maxItems: limits.max_cron_expressions })], {
-      description:
-        'CRON: five fields (minute, hour, day, month, weekday) or six with seconds first; names, ranges, steps, lists, L W # ?, H, @daily and friends. A list runs at the times of each',
-    }),
-  ),
+  cron_expression: Type.Optional(CronExpressions),
   timezone: Type.Optional(
     Type.String({
       minLength: 1,
@@ -102,7 +105,7 @@ export const scheduleFields = { ...timing, ...policies };
 
 export const Schedule = Type.Object(
   {
-    cron_expression: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
+    cron_expression: Type.Optional(CronExpressions),
     timezone: Type.Optional(Type.String()),
     interval_ms: Type.Optional(Type.Integer()),
     interval_mode: Type.Optional(Type.String()),
@@ -140,7 +143,9 @@ export const Occurrence = Type.Object(
   {
     scheduled_for: described(Timestamp, { description: 'The nominal time' }),
     through: described(Timestamp, { description: 'The last of the times this entry stands for' }),
-    times: Type.Integer({ description: 'How many nominal times this entry stands for; more than one only without a run' }),
+    times: Type.Integer({
+      description: 'How many nominal times this entry stands for; more than one only without a run',
+    }),
     effective_at: nullable(described(Timestamp, { description: 'When its run was to start, spread included' })),
     run_id: nullable(Id),
     reason: nullable(OccurrenceReason),
@@ -195,7 +200,8 @@ export const Preview = Type.Object(
 );
 export type Preview = Static<typeof Preview>;
 
-const Texts = (maxItems: number) => Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 40 }), { maxItems }));
+const Texts = (maxItems: number) =>
+  Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 40 }), { maxItems }));
 
 export const CalendarWindow = closed(
   {

@@ -236,13 +236,58 @@ for (const servers of [1, 3]) {
       await house.ended(job_id);
     });
 
-    test('cron and interval schedules are refused until they are supported', async () => {
-      await assert.rejects(
-        house.client.jobs.create({ type: 'echo', schedule_type: 'CRON', cron_expression: '* * * * *' }),
-        { code: 'not_supported_yet' },
-      );
-      await assert.rejects(house.client.jobs.create({ type: 'echo', schedule_type: 'INTERVAL', interval_ms: 1000 }), {
-        code: 'not_supported_yet',
+    describe('a job whose id the client chose', () => {
+      const post = async (
+        key: string,
+        payload: unknown,
+        server = 0,
+      ): Promise<{ status: number; body: any; replayed: boolean }> => {
+        const response = await fetch(`${house.servers[server % servers]?.url}/jobs`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', 'idempotency-key': key },
+          body: JSON.stringify({ type: 'echo', payload }),
+        });
+        const replayed = response.headers.get('idempotency-replayed') === 'true';
+        return { status: response.status, body: await response.json(), replayed };
+      };
+      const keyAt = (ms: number, spread = '00a'): string => {
+        const time = ms.toString(16).padStart(12, '0');
+        const random = crypto.randomUUID().replaceAll('-', '');
+        return `job:${time.slice(0, 8)}-${time.slice(8)}-7${random.slice(0, 3)}-8${random.slice(3, 6)}-${random.slice(6, 14)}0${spread}`;
+      };
+
+      test('is one job, however often and at how many servers it is submitted at once', async () => {
+        const key = keyAt(Date.now());
+        const answers = await Promise.all(Array.from({ length: 60 }, (_, i) => post(key, 1, i)));
+        assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([201]));
+        assert.deepEqual(new Set(answers.map(({ body }) => body.job_id.slice(0, 32))), new Set([key.slice(4, 36)]));
+        assert.equal(answers.filter(({ replayed }) => !replayed).length, 1);
+        assert.equal((await house.ended(answers[0]?.body.job_id)).result, 1);
+        assert.equal(await house.count('submissions', `where key = '${key}'`), 0);
+      });
+      test('does not take others down that share its statement', async () => {
+        const taken = keyAt(Date.now());
+        await post(taken, 'first');
+        const answers = await Promise.all(
+          Array.from({ length: 20 }, (_, i) =>
+            post(i % 5 === 0 ? taken : keyAt(Date.now()), i % 5 === 0 ? 'first' : i),
+          ),
+        );
+        assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([201]));
+        assert.equal(new Set(answers.map(({ body }) => body.job_id)).size, 17);
+        assert.equal(answers.filter(({ replayed }) => replayed).length, 4);
+      });
+      test('with another body under the same id is refused', async () => {
+        const key = keyAt(Date.now());
+        await post(key, 1);
+        const answer = await post(key, 2);
+        assert.deepEqual([answer.status, answer.body.code], [422, 'idempotency_key_reused']);
+      });
+      test('with a time far from the clock of the server is refused', async () => {
+        for (const ms of [-3_600_000, 3_600_000]) {
+          const answer = await post(keyAt(Date.now() + ms), 1);
+          assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_input']);
+        }
       });
     });
   });

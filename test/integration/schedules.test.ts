@@ -144,7 +144,9 @@ for (const servers of [1, 3]) {
             found[what] = (found[what] ?? 0) + times;
           }
           const n = tens(minute, now - ms, now);
-          const wanted = Object.fromEntries(Object.entries(expected(n)).filter(([what, m]) => m > 0 || what === 'runs'));
+          const wanted = Object.fromEntries(
+            Object.entries(expected(n)).filter(([what, m]) => m > 0 || what === 'runs'),
+          );
           assert.deepEqual(found, wanted);
           await house.client.jobs.cancel(jobId);
         });
@@ -202,11 +204,10 @@ for (const servers of [1, 3]) {
       await eventually(async () => assert.ok((await ledger(jobId)).length >= 1), { withinMs: 15_000 });
       await house.client.jobs.pause(jobId, { note: 'the mail server moves' });
       const paused = await house.client.jobs.get(jobId);
-      assert.deepEqual([paused.status, paused.pause_note, paused.schedule?.next_time], [
-        'PAUSED',
-        'the mail server moves',
-        null,
-      ]);
+      assert.deepEqual(
+        [paused.status, paused.pause_note, paused.schedule?.next_time],
+        ['PAUSED', 'the mail server moves', null],
+      );
       const before = (await ledger(jobId)).length;
       await new Promise((resolve) => setTimeout(resolve, 2500));
       assert.equal((await ledger(jobId)).length, before);
@@ -275,15 +276,16 @@ for (const servers of [1, 3]) {
     });
 
     test('calendars exclude times, and schedules follow when they change', async () => {
-      await house.client.calendars.put('always-closed', { exclude: [{ hours: ['00:00-12:00'] }, { hours: ['12:00-23:59'] }] });
+      await house.client.calendars.put('always-closed', {
+        exclude: [{ hours: ['00:00-12:00'] }, { hours: ['12:00-23:59'] }],
+      });
       await assert.rejects(house.client.jobs.create({ type: 'echo', interval_ms: 1000, calendar: 'none-such' }), {
         code: 'calendar_not_found',
       });
       const jobId = await create({ type: 'echo', cron_expression: '* * * * * *', calendar: 'always-closed' });
-      await eventually(
-        async () => assert.ok((await ledger(jobId)).some((entry) => entry.reason === 'excluded')),
-        { withinMs: 15_000 },
-      );
+      await eventually(async () => assert.ok((await ledger(jobId)).some((entry) => entry.reason === 'excluded')), {
+        withinMs: 15_000,
+      });
       await assert.rejects(house.client.calendars.delete('always-closed'), { code: 'calendar_in_use' });
       await house.client.calendars.put('always-closed', { exclude: [{ dates: ['02-29'] }] });
       await eventually(async () => assert.ok((await ledger(jobId)).some((entry) => entry.run_id !== null)), {

@@ -53,7 +53,11 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     const prepared = prepareBulk(body as BulkRequest, checkJob);
     const jobs: PreparedJob[] = [];
     for (const [i, job] of prepared.entries())
-      jobs.push(isRecurring(job) ? await named(`jobs[${i}]`, withSchedule(job, (body as BulkRequest).jobs[i] as CreateJob)) : job);
+      jobs.push(
+        isRecurring(job)
+          ? await named(`jobs[${i}]`, withSchedule(job, (body as BulkRequest).jobs[i] as CreateJob))
+          : job,
+      );
     const submitted = await submitter.submit(jobs, submitKey(headers['idempotency-key'], request.bodyText));
     if (submitted.replayed) reply.header('idempotency-replayed', 'true');
     return { jobs: submitted.jobs };
@@ -74,7 +78,8 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   register(app, jobRoutes.updateJob, async ({ params: { job_id }, body, headers, reply }) => {
     requireJobId(job_id, segments);
     const update = prepare(prepareUpdate(body, Date.now()));
-    await editor.update(await findJob(job_id), update, versionOf(headers['if-match']));
+    const ifVersion = versionOf(headers['if-match']);
+    await editor.update(await findJob(job_id), update, ifVersion);
     tell({ segments: [segmentOf(job_id)], nextMs: 0 });
     if (update.recurring !== null) parts.planSoon(segmentOf(job_id));
     const job = await findJob(job_id);

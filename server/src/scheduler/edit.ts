@@ -17,7 +17,13 @@ import { explainOccurrence } from '../rules/schedule/explain.ts';
 import { occurrencesAfter } from '../rules/schedule/occurrences.ts';
 import type { ScheduleRule } from '../rules/schedule/rule.ts';
 import { warningsOf } from '../rules/schedule/warnings.ts';
-import { compile, type PreparedSchedule, prepareSchedule, type ScheduleFields, toRule } from '../rules/schedule_input.ts';
+import {
+  compile,
+  type PreparedSchedule,
+  prepareSchedule,
+  type ScheduleFields,
+  toRule,
+} from '../rules/schedule_input.ts';
 import { getCalendar, jobsWithCalendar, putCalendar } from '../store/calendars.ts';
 import type { Database } from '../store/database.ts';
 import { OverdueError, updateJob } from '../store/job_moves.ts';

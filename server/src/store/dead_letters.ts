@@ -75,7 +75,8 @@ export async function redriveOne(db: Database, runId: string): Promise<string> {
       where j.segment = ${segment}::smallint and j.job_id = ${letter.job_id}
       for update`);
     if (jobs[0]?.cancelled !== false) throw new PunctualError('job_ended', { detail: 'The job is cancelled.' });
-    if (jobs[0].live && !jobs[0].recurring) throw new PunctualError('job_running', { detail: 'Another run of this job has not ended yet.' });
+    if (jobs[0].live && !jobs[0].recurring)
+      throw new PunctualError('job_running', { detail: 'Another run of this job has not ended yet.' });
     const newRun = newId('run', segment);
     await redrive(tx, segment, part`d.run_id = ${runId}`, [newRun]);
     return newRun;

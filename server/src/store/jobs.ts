@@ -142,7 +142,9 @@ async function createMixed(
   submissions: readonly NewSubmission[],
 ): Promise<CreatedJobs> {
   const keyed = submissions.length > 0;
-  const recurring = jobs.flatMap(({ job, ...row }) => (job.schedule === null ? [] : [{ ...row, schedule: job.schedule }]));
+  const recurring = jobs.flatMap(({ job, ...row }) =>
+    job.schedule === null ? [] : [{ ...row, schedule: job.schedule }],
+  );
   const rows = await db.query<{ next_ms: string | null; some_due: boolean; won: string[] | null }>(sql`
     with ${keyed ? wonSubmissions(submissions) : part``}
     input as materialized (
@@ -215,10 +217,10 @@ function wonSubmissions(submissions: readonly NewSubmission[]): Fragment {
     ),`;
 }
 
-/** Did a statement fail because it would have made a second job with one id? */
+/** Did a statement fail because it would have made a second job with one id? The job or its run is noticed first. */
 export function isTakenId(error: unknown): boolean {
   const { code, constraint } = error as { code?: unknown; constraint?: unknown };
-  return code === '23505' && (constraint === 'jobs_pkey' || String(constraint).startsWith('jobs_pkey_'));
+  return code === '23505' && /^(jobs|waiting|ready|running)_pkey/.test(String(constraint));
 }
 
 /** Those of the jobs that exist, as the rule compares them. */

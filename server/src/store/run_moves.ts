@@ -30,7 +30,8 @@ export async function liveRunIds(
 ): Promise<string[]> {
   const segment = segmentOf(jobId);
   const first = firstRunId(jobId);
-  const before = scheduledBeforeMs === Number.POSITIVE_INFINITY ? 'infinity' : new Date(scheduledBeforeMs).toISOString();
+  const before =
+    scheduledBeforeMs === Number.POSITIVE_INFINITY ? 'infinity' : new Date(scheduledBeforeMs).toISOString();
   const rows = await tx.query<{ run_id: string }>(sql`
     select run_id
     from (

@@ -78,11 +78,7 @@ export interface Planned {
 }
 
 /** Writes what was decided for schedules of one segment: the ledger, the runs, and when to look again. */
-export async function writePlans(
-  db: Queryable,
-  segment: number,
-  plans: readonly PlannedSchedule[],
-): Promise<Planned> {
+export async function writePlans(db: Queryable, segment: number, plans: readonly PlannedSchedule[]): Promise<Planned> {
   const times = plans.flatMap((plan) =>
     plan.times.map((time) => ({
       ...time,
@@ -165,7 +161,11 @@ export async function nextPlans(
  * Lets the oldest run that waits for the end of another go, for jobs of which nothing is live any more. Of two servers
  * that do it at once, one deletes the row. Answers how many.
  */
-export async function releaseBlocked(db: Queryable, segment: number, jobIds: readonly string[] | null): Promise<number> {
+export async function releaseBlocked(
+  db: Queryable,
+  segment: number,
+  jobIds: readonly string[] | null,
+): Promise<number> {
   const rows = await db.query<{ released: number }>(sql`
     with free as (
       select distinct on (w.job_id) w.run_id
@@ -293,12 +293,45 @@ export function insertSchedules(rows: readonly { job_id: string; segment: number
       select i.segment, i.job_id, s.spec, s.rule, s.calendar, s.overlap::punctual.schedule_overlap, s.catch_up::punctual.schedule_catch_up,
              s.max_catch_up_age_ms, s.max_catch_up_count, s.max_runs, s.fixed_delay = 1, s.pause_after_failures, s.next_fire_at
       from unnest(
-        ${uuids(rows, (row) => row.job_id)}::uuid[], ${texts(rows, pick((s) => s.spec))}::text[], ${texts(rows, pick((s) => s.rule))}::text[],
-        ${texts(rows, pick((s) => s.calendar))}::text[], ${texts(rows, pick((s) => s.overlap))}::text[],
-        ${texts(rows, pick((s) => s.catch_up))}::text[], ${int8s(rows, pick((s) => s.max_catch_up_age_ms))}::bigint[],
-        ${int4s(rows, pick((s) => s.max_catch_up_count))}::integer[], ${int4s(rows, pick((s) => s.max_runs))}::integer[],
-        ${int4s(rows, pick((s) => (s.fixed_delay ? 1 : 0)))}::integer[], ${int4s(rows, pick((s) => s.pause_after_failures))}::integer[],
-        ${timestamps(rows, pick((s) => s.next_ms))}::timestamptz[])
+        ${uuids(rows, (row) => row.job_id)}::uuid[], ${texts(
+          rows,
+          pick((s) => s.spec),
+        )}::text[], ${texts(
+          rows,
+          pick((s) => s.rule),
+        )}::text[],
+        ${texts(
+          rows,
+          pick((s) => s.calendar),
+        )}::text[], ${texts(
+          rows,
+          pick((s) => s.overlap),
+        )}::text[],
+        ${texts(
+          rows,
+          pick((s) => s.catch_up),
+        )}::text[], ${int8s(
+          rows,
+          pick((s) => s.max_catch_up_age_ms),
+        )}::bigint[],
+        ${int4s(
+          rows,
+          pick((s) => s.max_catch_up_count),
+        )}::integer[], ${int4s(
+          rows,
+          pick((s) => s.max_runs),
+        )}::integer[],
+        ${int4s(
+          rows,
+          pick((s) => (s.fixed_delay ? 1 : 0)),
+        )}::integer[], ${int4s(
+          rows,
+          pick((s) => s.pause_after_failures),
+        )}::integer[],
+        ${timestamps(
+          rows,
+          pick((s) => s.next_ms),
+        )}::timestamptz[])
         as s (job_id, spec, rule, calendar, overlap, catch_up, max_catch_up_age_ms, max_catch_up_count, max_runs, fixed_delay,
               pause_after_failures, next_fire_at)
       join input i using (job_id)

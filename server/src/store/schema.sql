@@ -5,13 +5,19 @@ create schema punctual;
 
 create type punctual.attempt_outcome as enum ('failed', 'timed_out', 'lost', 'cancelled');
 
+create type punctual.occurrence_reason as enum ('skipped_overlap', 'coalesced', 'too_old', 'paused', 'excluded', 'dropped');
+
 create type punctual.run_cause as enum ('submit', 'schedule', 'run_now', 'redrive');
 
 create type punctual.run_outcome as enum ('SUCCESS', 'FAILED', 'CANCELLED', 'DROPPED');
 
+create type punctual.schedule_catch_up as enum ('latest', 'all', 'none');
+
+create type punctual.schedule_overlap as enum ('queue_one', 'skip', 'cancel_other', 'allow');
+
 create type punctual.schedule_type as enum ('IMMEDIATE', 'FUTURE', 'CRON', 'INTERVAL');
 
-create type punctual.waiting_reason as enum ('due_later', 'retry', 'paused');
+create type punctual.waiting_reason as enum ('due_later', 'retry', 'paused', 'overlap');
 
 create sequence punctual.arrivals;
 
@@ -29,6 +35,14 @@ create table punctual.attempts (
   error text,
   constraint attempts_pkey primary key (segment, run_id, lease_id, ended_at)
 ) partition by range (ended_at);
+
+create table punctual.calendars (
+  name text not null,
+  definition text not null,
+  version integer not null default 1,
+  updated_at timestamp with time zone not null default now(),
+  constraint calendars_pkey primary key (name)
+);
 
 create table punctual.dead_letters (
   segment smallint not null,
@@ -100,6 +114,7 @@ create table punctual.jobs (
   version integer not null default 1,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  pause_note text,
   constraint jobs_pkey primary key (segment, job_id)
 );
 create index jobs_recurring on punctual.jobs using btree (segment, job_id) where (schedule_type = any (array['CRON'::punctual.schedule_type, 'INTERVAL'::punctual.schedule_type]));
@@ -131,6 +146,23 @@ create table punctual.migrations (
   checksum text not null,
   applied_at timestamp with time zone not null default now(),
   constraint migrations_pkey primary key (version)
+);
+
+create table punctual.occurrences (
+  segment smallint not null,
+  job_id uuid not null,
+  scheduled_for timestamp with time zone not null,
+  through timestamp with time zone not null,
+  times integer not null,
+  run_id uuid,
+  reason punctual.occurrence_reason,
+  effective_at timestamp with time zone,
+  note text,
+  planned_at timestamp with time zone not null default now(),
+  constraint occurrences_pkey primary key (segment, job_id, scheduled_for),
+  constraint occurrences_check check (((run_id is null) <> (reason is null))),
+  constraint occurrences_check1 check (((run_id is null) or (times = 1))),
+  constraint occurrences_times_check check ((times >= 1))
 );
 
 create table punctual.ready (
@@ -167,6 +199,32 @@ create table punctual.running (
 create index running_by_job on punctual.running using btree (segment, job_id, run_id) where (cause <> 'submit'::punctual.run_cause);
 create index running_to_cancel on punctual.running using btree (session_id) where (cancel_at is not null);
 
+create table punctual.schedules (
+  segment smallint not null,
+  job_id uuid not null,
+  spec text not null,
+  rule text not null,
+  calendar text,
+  overlap punctual.schedule_overlap not null,
+  catch_up punctual.schedule_catch_up not null,
+  max_catch_up_age_ms bigint,
+  max_catch_up_count integer not null,
+  max_runs integer,
+  fixed_delay boolean not null,
+  pause_after_failures integer,
+  next_fire_at timestamp with time zone,
+  planned_until timestamp with time zone not null default now(),
+  paused_until timestamp with time zone,
+  failures_from timestamp with time zone not null default now(),
+  runs_made integer not null default 0,
+  ended boolean not null default false,
+  turn integer not null default 0,
+  constraint schedules_pkey primary key (segment, job_id)
+);
+create index schedules_by_calendar on punctual.schedules using btree (calendar, segment, job_id) where (calendar is not null);
+create index schedules_by_next on punctual.schedules using btree (segment, next_fire_at) where (next_fire_at is not null);
+create index schedules_resting on punctual.schedules using btree (segment, job_id) where (fixed_delay and (next_fire_at is null) and (not ended));
+
 create table punctual.submissions (
   segment smallint not null,
   user_id text not null,
@@ -194,6 +252,7 @@ create table punctual.waiting (
 );
 create index waiting_by_job on punctual.waiting using btree (segment, job_id, run_id) where (cause <> 'submit'::punctual.run_cause);
 create index waiting_by_wake on punctual.waiting using btree (segment, wake_at);
+create index waiting_for_overlap on punctual.waiting using btree (segment, job_id, run_id) where (reason = 'overlap'::punctual.waiting_reason);
 
 create table punctual.workers (
   session_id uuid not null,
