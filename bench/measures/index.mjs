@@ -13,6 +13,7 @@ import { lateness } from './lateness.mjs';
 import { lifecycle } from './lifecycle.mjs';
 import { memory } from './memory.mjs';
 import { snapshot } from './snapshot.mjs';
+import { schedules } from './schedules.mjs';
 import { submit } from './submit.mjs';
 
-export const measures = [submit, bulk, drain, lifecycle, latency, lateness, due, future, memory, snapshot];
+export const measures = [submit, bulk, drain, lifecycle, latency, lateness, due, future, memory, snapshot, schedules];

@@ -2,6 +2,10 @@
 // change of the clocks we know of, and at random instants. Releases of the tables still correct the last century:
 // differences before 2000 are named, later ones are a failure.
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { startEmbedded } from '@punctual/server/embedded';
 import type { Dice } from '@punctual/server/internal/rules/schedule/oracle.test.support';
 import { pieceAt, piecesOf, zoneOf } from '@punctual/server/internal/rules/schedule/zone';
 import pg from 'pg';
@@ -11,11 +15,19 @@ const LAST_YEAR = 2036;
 const RANDOM_INSTANTS = 300;
 
 export async function compareWithPostgres(zones: readonly string[], dice: Dice): Promise<void> {
-  const url = process.env['PUNCTUAL_TEST_DATABASE_URL'];
-  if (url === undefined) {
-    console.log('PUNCTUAL_TEST_DATABASE_URL is not set: nothing compared with PostgreSQL');
-    return;
+  const given = process.env['PUNCTUAL_TEST_DATABASE_URL'];
+  if (given !== undefined) return compare(given, zones, dice);
+  const folder = mkdtempSync(path.join(tmpdir(), 'pz-'));
+  const postgres = await startEmbedded({ dataDir: folder, durable: false });
+  try {
+    await compare(postgres.url, zones, dice);
+  } finally {
+    await postgres.stop();
+    rmSync(folder, { recursive: true, force: true });
   }
+}
+
+async function compare(url: string, zones: readonly string[], dice: Dice): Promise<void> {
   const client = new pg.Client(url);
   await client.connect();
   let compared = 0;

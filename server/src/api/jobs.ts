@@ -36,8 +36,11 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   };
 
   /** A recurring job gets its schedule, which needs the database's time and perhaps a calendar. */
-  const withSchedule = async (job: PreparedJob, body: CreateJob): Promise<PreparedJob> =>
-    isRecurring(job) ? { ...job, schedule: await editor.prepare(job.schedule_type, body) } : job;
+  const withSchedule = async (
+    job: PreparedJob,
+    body: CreateJob,
+    prepareIt = editor.preparer(),
+  ): Promise<PreparedJob> => (isRecurring(job) ? { ...job, schedule: await prepareIt(job.schedule_type, body) } : job);
 
   register(app, jobRoutes.createJob, async ({ body, headers, request, reply }) => {
     const job = await withSchedule(prepare(prepareJob(body, Date.now())), body);
@@ -52,10 +55,11 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   register(app, jobRoutes.createJobs, async ({ body, headers, request, reply }) => {
     const prepared = prepareBulk(body as BulkRequest, checkJob);
     const jobs: PreparedJob[] = [];
+    const preparer = editor.preparer();
     for (const [i, job] of prepared.entries())
       jobs.push(
         isRecurring(job)
-          ? await named(`jobs[${i}]`, withSchedule(job, (body as BulkRequest).jobs[i] as CreateJob))
+          ? await named(`jobs[${i}]`, withSchedule(job, (body as BulkRequest).jobs[i] as CreateJob, preparer))
           : job,
       );
     const submitted = await submitter.submit(jobs, submitKey(headers['idempotency-key'], request.bodyText));

@@ -48,11 +48,16 @@ export class ScheduleEditor {
     this.#parts = parts;
   }
 
-  /** The schedule of a job that is being created. */
-  async prepare(type: 'CRON' | 'INTERVAL', job: CreateJob): Promise<PreparedSchedule> {
-    const fields = scheduleChanges(job) ?? {};
-    const context = await this.#context(fields.calendar, newToken());
-    return accepted(prepareSchedule(type, fields, context));
+  /** Makes the schedules of jobs that are created together: what they need to know is read once. */
+  preparer(): (type: 'CRON' | 'INTERVAL', job: CreateJob) => Promise<PreparedSchedule> {
+    const known = new Map<string | null, ReturnType<ScheduleEditor['context']>>();
+    return async (type, job) => {
+      const fields = scheduleChanges(job) ?? {};
+      const name = fields.calendar ?? null;
+      const context = known.get(name) ?? this.context(name);
+      known.set(name, context);
+      return accepted(prepareSchedule(type, fields, { ...(await context), key: newToken() }));
+    };
   }
 
   async show(jobId: string): Promise<Schedule | undefined> {
@@ -95,7 +100,7 @@ export class ScheduleEditor {
     const type = request.interval_ms !== undefined && request.cron_expression === undefined ? 'INTERVAL' : 'CRON';
     if (type === 'CRON' && request.cron_expression === undefined)
       refuse([{ path: 'cron_expression', message: 'is missing: give it, or interval_ms' }]);
-    const context = await this.#context(request.calendar, request.key ?? 'preview');
+    const context = { ...(await this.context(request.calendar)), key: request.key ?? 'preview' };
     const from = request.from === undefined ? context.now_ms : Date.parse(request.from);
     if (Number.isNaN(from)) refuse([{ path: 'from', message: 'is not a date that exists' }]);
     const { rule } = accepted(toRule(type, request, { ...context, now_ms: Math.min(from, context.now_ms) }));
@@ -118,25 +123,23 @@ export class ScheduleEditor {
     if (row === null) throw new PunctualError('job_ended');
     const before = JSON.parse(row.rule) as ScheduleRule;
     const fields = { ...(JSON.parse(row.spec) as ScheduleFields), ...changes };
-    const context = await this.#context(fields.calendar, before.jitter_key);
+    const context = { ...(await this.context(fields.calendar)), key: before.jitter_key };
     const goesOn = before.type === 'INTERVAL' && changes.start_at === undefined && changes.interval_ms === undefined;
     return accepted(
       prepareSchedule(before.type, fields, { ...context, ...(goesOn ? { anchor_ms: before.anchor_ms } : {}) }),
     );
   }
 
-  async #context(
-    calendarName: string | null | undefined,
-    key: string,
-  ): Promise<{ now_ms: number; calendar: PutCalendar | null; key: string }> {
+  /** The database's time, and the calendar of that name. */
+  async context(calendarName: string | null | undefined): Promise<{ now_ms: number; calendar: PutCalendar | null }> {
     const { db } = this.#parts;
     const now_ms = await databaseNow(db);
-    if (calendarName == null) return { now_ms, calendar: null, key };
+    if (calendarName == null) return { now_ms, calendar: null };
     const calendar = await getCalendar(db, calendarName);
     if (calendar === null)
       throw new PunctualError('calendar_not_found', { detail: `No calendar is named ${calendarName}.` });
     const { timezone, exclude, include } = calendar;
-    return { now_ms, calendar: { timezone, exclude, include }, key };
+    return { now_ms, calendar: { timezone, exclude, include } };
   }
 }
 

@@ -19,7 +19,7 @@ export interface PlannerParts {
   onCancelled: (orders: CancelOrder[]) => void;
 }
 
-const maxSchedules = 250;
+const maxSchedules = 500;
 
 /** Plans what is due in a segment; answers how many schedules were looked at. */
 export async function planOnce(parts: PlannerParts, segment: number): Promise<number> {

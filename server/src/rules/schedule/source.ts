@@ -91,19 +91,29 @@ function best(streams: readonly Stream[], head: Nominal): Nominal {
 }
 
 const compiled = new WeakMap<CronRule, Cron[]>();
+/** Many schedules have the same expression; only H depends on whose it is. */
+const shared = new Map<string, Cron>();
+const maxShared = 2000;
 
-/** The tables of a rule's expressions, made once for each rule object. */
+/** The tables of a rule's expressions, made once for each rule object, and once for all rules with the same expression. */
 export function cronsOf(rule: CronRule): Cron[] {
   let crons = compiled.get(rule);
   if (crons === undefined) {
-    crons = rule.expressions.map((text) => {
-      const parsed = parseCron(text, rule.jitter_key);
-      if ('refused' in parsed) throw new RangeError(`not a rule of parseSchedule: ${text} ${parsed.refused.join()}`);
-      return parsed.cron;
-    });
+    crons = rule.expressions.map((text) => cronOf(text, rule.jitter_key));
     compiled.set(rule, crons);
   }
   return crons;
+}
+
+function cronOf(text: string, key: string): Cron {
+  const known = shared.get(text);
+  if (known !== undefined) return known;
+  const parsed = parseCron(text, key);
+  if ('refused' in parsed) throw new RangeError(`not a rule of parseSchedule: ${text} ${parsed.refused.join()}`);
+  if (/h/i.test(text)) return parsed.cron;
+  if (shared.size >= maxShared) shared.clear();
+  shared.set(text, parsed.cron);
+  return parsed.cron;
 }
 
 /** What a call may look at: the rule's own bounds, and those of time itself. */
