@@ -31,8 +31,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     requireJobId(jobId, segments);
     const job = await getJob(db, jobId);
     if (job === null) throw new PunctualError('job_not_found', { detail: `No job has the id ${jobId}.` });
-    const schedule = isRecurring(job) ? await editor.show(jobId) : undefined;
-    return schedule === undefined ? job : { ...job, schedule };
+    return job;
   };
 
   /** A recurring job gets its schedule, which needs the database's time and perhaps a calendar. */

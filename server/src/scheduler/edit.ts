@@ -8,7 +8,6 @@ import {
   type PreviewRequest,
   PunctualError,
   type PutCalendar,
-  type Schedule,
 } from '@punctual/contract';
 import { newToken, segmentOf } from '../base/ids.ts';
 import { type PreparedUpdate, scheduleChanges, strayFields } from '../rules/job.ts';
@@ -29,7 +28,7 @@ import type { Database } from '../store/database.ts';
 import { OverdueError, updateJob } from '../store/job_moves.ts';
 import { getJob } from '../store/jobs.ts';
 import type { Lanes } from '../store/lanes.ts';
-import { databaseNow, getSchedule, toSchedule } from '../store/schedules.ts';
+import { databaseNow, getSchedule } from '../store/schedules.ts';
 
 export interface EditorParts {
   db: Database;
@@ -58,11 +57,6 @@ export class ScheduleEditor {
       known.set(name, context);
       return accepted(prepareSchedule(type, fields, { ...(await context), key: newToken() }));
     };
-  }
-
-  async show(jobId: string): Promise<Schedule | undefined> {
-    const row = await getSchedule(this.#parts.db, jobId);
-    return row === null ? undefined : toSchedule(row, describe(JSON.parse(row.rule) as ScheduleRule));
   }
 
   /** Changes a job; times that have come are planned by the old schedule first. */

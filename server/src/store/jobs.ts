@@ -6,7 +6,7 @@ import { segmentOf } from '../base/ids.ts';
 import { type PreparedJob, parseBackoff, parseExecutor, type StoredJob } from '../rules/job.ts';
 import { int2s, int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
-import { insertSchedules } from './schedules.ts';
+import { insertSchedules, type ShownSchedule, toSchedule } from './schedules.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
 /** A job and its first run, with their ids and lane. */
@@ -268,6 +268,7 @@ export interface JobRow {
   created_at: Date;
   updated_at: Date;
   status: JobStatus;
+  schedule: ShownSchedule | null;
 }
 
 /** The first run's id, from the job's: see base/ids.ts. */
@@ -295,7 +296,12 @@ export const jobColumns = part`
     when not ${jobIsLive} then 'COMPLETED'
     when j.paused_at is not null then 'PAUSED'
     else 'SCHEDULED'
-  end as status`;
+  end as status,
+  case when j.schedule_type in ('CRON', 'INTERVAL') then (
+    select jsonb_build_object('spec', s.spec, 'rule', s.rule, 'next_fire_at', s.next_fire_at, 'runs_made', s.runs_made, 'ended', s.ended)
+    from punctual.schedules s
+    where s.segment = j.segment and s.job_id = j.job_id)
+  end as schedule`;
 
 export async function getJob(db: Queryable, jobId: string): Promise<Job | null> {
   const rows = await db.query<JobRow>(sql`
@@ -319,6 +325,7 @@ export function toJob(row: JobRow): Job {
     payload: row.payload === null ? null : JSON.parse(row.payload),
     schedule_type: row.schedule_type,
     schedule_time: row.schedule_time?.toISOString() ?? null,
+    ...(row.schedule === null ? {} : { schedule: toSchedule(row.schedule) }),
     max_retries: row.max_retries,
     backoff: { ...defaults.backoff, ...parseBackoff(row.backoff) },
     timeout_ms: row.timeout_ms,

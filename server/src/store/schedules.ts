@@ -9,6 +9,8 @@
 import type { OccurrenceReason, Schedule } from '@punctual/contract';
 import { newId, segmentOf } from '../base/ids.ts';
 import type { PlannedTime } from '../rules/plan.ts';
+import { describe } from '../rules/schedule/describe.ts';
+import type { ScheduleRule } from '../rules/schedule/rule.ts';
 import { int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { type Fragment, part, sql } from './sql.ts';
@@ -37,11 +39,11 @@ export interface DueSchedule {
 
 const ms = (time: Fragment): Fragment => part`(extract(epoch from ${time}) * 1000)::bigint`;
 
-/** Runs of the job `s` that are not done, apart from those that wait for the end of another. */
+/** Runs of the job `s` that are not done, apart from those that wait for the end of another and those of backfills. */
 const liveRuns = part`(
-  (select count(*) from punctual.running r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit')
-  + (select count(*) from punctual.ready r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit')
-  + (select count(*) from punctual.waiting r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit' and r.reason <> 'overlap'))::integer`;
+  (select count(*) from punctual.running r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit' and r.cause <> 'backfill')
+  + (select count(*) from punctual.ready r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit' and r.cause <> 'backfill')
+  + (select count(*) from punctual.waiting r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit' and r.cause <> 'backfill' and r.reason <> 'overlap'))::integer`;
 
 /** Schedules of a segment whose time has come, the longest overdue first. */
 export async function readDue(db: Queryable, segment: number, limit: number): Promise<DueSchedule[]> {
@@ -239,20 +241,17 @@ export async function findFailing(db: Queryable, segment: number, jobIds: readon
 }
 
 export interface ScheduleRow {
-  job_id: string;
   spec: string;
   rule: string;
-  turn: number;
-  next_fire_at: Date | null;
-  runs_made: number;
-  ended: boolean;
   fixed_delay: boolean;
-  overdue: boolean;
+  next_fire_at: Date | null;
+  ended: boolean;
 }
 
+/** What an edit or a backfill goes out from. */
 export async function getSchedule(db: Queryable, jobId: string): Promise<ScheduleRow | null> {
   const rows = await db.query<ScheduleRow>(sql`
-    select job_id, spec, rule, turn, next_fire_at, runs_made, ended, fixed_delay, coalesce(next_fire_at <= now(), false) as overdue
+    select spec, rule, fixed_delay, next_fire_at, ended
     from punctual.schedules
     where segment = ${segmentOf(jobId)}::smallint and job_id = ${jobId}`);
   return rows[0] ?? null;
@@ -420,14 +419,22 @@ export async function listOccurrences(
     limit ${limit}::integer`);
 }
 
-/** What people see of a schedule. */
-export function toSchedule(row: ScheduleRow, words: string): Schedule {
-  const spec = JSON.parse(row.spec) as Omit<Schedule, 'next_time' | 'runs_made' | 'ended' | 'words'>;
+/** A schedule as it comes with its job; times are ISO texts. */
+export interface ShownSchedule {
+  spec: string;
+  rule: string;
+  next_fire_at: string | null;
+  runs_made: number;
+  ended: boolean;
+}
+
+/** What people see of it. */
+export function toSchedule({ spec, rule, next_fire_at, runs_made, ended }: ShownSchedule): Schedule {
   return {
-    ...spec,
-    next_time: row.next_fire_at?.toISOString() ?? null,
-    runs_made: row.runs_made,
-    ended: row.ended,
-    words,
+    ...(JSON.parse(spec) as Omit<Schedule, 'next_time' | 'runs_made' | 'ended' | 'words'>),
+    next_time: next_fire_at === null ? null : new Date(next_fire_at).toISOString(),
+    runs_made,
+    ended,
+    words: describe(JSON.parse(rule) as ScheduleRule),
   };
 }
