@@ -44,6 +44,12 @@ test('hello submits a job, waits and prints its result', async () => {
   assert.match(output, /^SUCCESS on \S+: \{"greeting":"hello, world"\}$/m);
 });
 
+test('a schedule is looked at, runs three times and ends', async () => {
+  const output = await start('schedule.mjs').ended;
+  assert.match(output, /^ {2}2027-03-28T02:30:00 is 2027-03-28T01:00:00.000Z: 02:30 does not exist/m);
+  assert.match(output, /^3 times, 3 runs$/m);
+});
+
 test('a worker of one’s own tries again, logs, and stops when a run is cancelled', async () => {
   const output = await start('worker.mjs').ended;
   assert.match(output, /^SUCCESS at attempt 2: \{"charged":\{"cents":1250\},"key":"[0-9a-f-]{36}"\}$/m);
