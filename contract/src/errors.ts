@@ -1,6 +1,6 @@
 // The one table of errors: code, HTTP status, meaning. The wire carries them as problem+json (RFC 9457), the SDK throws
 // the same class, the CLI prints the meaning, docs/errors.md is made from it. Whatever is not here is `internal`.
-import { type Static, Type } from 'typebox';
+import type { FieldError, Problem } from './problem.ts';
 
 export const errorTable = {
   invalid_json: { status: 400, meaning: 'The body is not valid JSON.' },
@@ -29,6 +29,7 @@ export const errorTable = {
     status: 404,
     meaning: 'No dead letter has this run id; it was discarded, or the run did not fail for good.',
   },
+  backfill_not_found: { status: 404, meaning: 'No backfill has this id.' },
   calendar_not_found: { status: 404, meaning: 'No calendar has this name.' },
   method_not_allowed: {
     status: 405,
@@ -77,30 +78,6 @@ export const errorTable = {
 } as const satisfies Record<string, { status: number; meaning: string }>;
 
 export type ErrorCode = keyof typeof errorTable;
-
-/** One wrong place in the input. */
-export const FieldError = Type.Object(
-  {
-    path: Type.String({ description: 'Where: `payload`, `backoff.base_ms`, `jobs[3].type`' }),
-    message: Type.String({ description: 'What is wrong there, and how to mend it' }),
-  },
-  { description: 'One wrong place in the input' },
-);
-export type FieldError = Static<typeof FieldError>;
-
-export const Problem = Type.Object(
-  {
-    type: Type.String({ description: 'A link to the meaning of the code' }),
-    title: Type.String(),
-    status: Type.Integer(),
-    code: Type.String({ description: 'Stable; branch on this' }),
-    detail: Type.Optional(Type.String()),
-    errors: Type.Optional(Type.Array(FieldError)),
-    request_id: Type.Optional(Type.String()),
-  },
-  { description: 'What went wrong, as application/problem+json (RFC 9457)' },
-);
-export type Problem = Static<typeof Problem>;
 
 export interface ErrorOptions {
   detail?: string | undefined;

@@ -1,18 +1,23 @@
 // The words of Punctual, all exported from here.
+import * as backfills from './backfills.ts';
 import * as deadLetters from './dead_letters.ts';
-import * as errors from './errors.ts';
+import * as forecast from './forecast.ts';
 import * as jobs from './jobs.ts';
+import * as problem from './problem.ts';
 import type { Route } from './route.ts';
 import * as runs from './runs.ts';
 import * as schedules from './schedules.ts';
 import * as service from './service.ts';
 import * as workers from './workers.ts';
 
+export * from './backfills.ts';
 export * from './dead_letters.ts';
 export * from './errors.ts';
+export * from './forecast.ts';
 export * from './jobs.ts';
 export * from './limits.ts';
 export * from './openapi.ts';
+export * from './problem.ts';
 export * from './route.ts';
 export * from './runs.ts';
 export * from './schedules.ts';
@@ -25,6 +30,8 @@ export const routes = {
   ...jobs.jobRoutes,
   ...runs.runRoutes,
   ...schedules.scheduleRoutes,
+  ...backfills.backfillRoutes,
+  ...forecast.forecastRoutes,
   ...deadLetters.deadLetterRoutes,
   ...workers.workerRoutes,
   ...service.serviceRoutes,
@@ -32,8 +39,8 @@ export const routes = {
 
 /** Schemas that have a name of their own in OpenAPI. */
 export const components = {
-  Problem: errors.Problem,
-  FieldError: errors.FieldError,
+  Problem: problem.Problem,
+  FieldError: problem.FieldError,
   CreateJob: jobs.CreateJob,
   UpdateJob: jobs.UpdateJob,
   Job: jobs.Job,
@@ -46,10 +53,14 @@ export const components = {
   Run: runs.Run,
   Attempt: runs.Attempt,
   LogLine: runs.LogLine,
+  CronExpressions: schedules.CronExpressions,
   Schedule: schedules.Schedule,
   Occurrence: schedules.Occurrence,
   Calendar: schedules.Calendar,
   CalendarWindow: schedules.CalendarWindow,
+  Backfill: backfills.Backfill,
+  Forecast: forecast.Forecast,
+  ForecastGroup: forecast.ForecastGroup,
   DeadLetter: deadLetters.DeadLetter,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,

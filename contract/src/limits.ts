@@ -31,6 +31,10 @@ export const limits = {
   max_jitter_ms: 24 * 3600 * 1000,
   max_catch_up_count: 1000,
   max_preview: 200,
+  /** A backfill writes all its times in one transaction. */
+  max_backfill_times: 100_000,
+  /** More runs at once of one job are better made by several jobs. */
+  max_backfill_concurrency: 100,
   max_backoff_ms: 24 * 3600 * 1000,
   max_page: 200,
   /** Rows one page may look at while filtering, so that a search costs the same with ten million rows. */

@@ -9,7 +9,9 @@ export const RunStatus = Type.Enum(['BLOCKED', 'QUEUED', 'RUNNING', 'SUCCESS', '
 });
 export type RunStatus = Static<typeof RunStatus>;
 
-export const RunCause = Type.Enum(['submit', 'schedule', 'run_now', 'redrive'], { description: 'Why the run exists' });
+export const RunCause = Type.Enum(['submit', 'schedule', 'run_now', 'redrive', 'backfill'], {
+  description: 'Why the run exists',
+});
 export type RunCause = Static<typeof RunCause>;
 
 export const Run = Type.Object(

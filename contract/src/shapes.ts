@@ -1,5 +1,6 @@
 // Small schemas that several nouns share. Pure, browser-safe.
 import { type TSchema, Type } from 'typebox';
+import { labelPattern } from './label.ts';
 import { defaults, limits } from './limits.ts';
 
 /** A closed object: unknown fields are refused, so that a typing error never passes silently. */
@@ -28,7 +29,7 @@ export const Id = Type.String({
 export const Label = Type.String({
   minLength: 1,
   maxLength: limits.max_label_chars,
-  pattern: '^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$',
+  pattern: labelPattern,
   description: 'Letters, digits and . _ : / @ + -, beginning with a letter or digit',
 });
 

@@ -1,17 +1,19 @@
 // Client: the API of a Punctual server for applications and the CLI, typed by the contract. Holds keep-alive connections;
 // `close()` ends them. Every failure is a PunctualError with the code of the contract's table.
-import {
-  type Answer,
-  type Body,
-  fillPath,
-  type Headers,
-  type Params,
-  type Query,
-  type Ready,
-  type Route,
-  routes,
-  type WorkerList,
+import type {
+  Answer,
+  Body,
+  Forecast,
+  ForecastQuery,
+  Headers,
+  Params,
+  Query,
+  Ready,
+  Route,
+  WorkerList,
 } from '@punctual/contract';
+import { fillPath, routes } from '@punctual/contract/plain';
+import { backfillCalls } from './backfills.ts';
 import { deadLetterCalls } from './dead_letters.ts';
 import { HttpCaller } from './http/caller.ts';
 import { jobCalls } from './jobs.ts';
@@ -45,6 +47,7 @@ export class Client {
   readonly runs: ReturnType<typeof runCalls>;
   readonly deadLetters: ReturnType<typeof deadLetterCalls>;
   readonly schedules: ReturnType<typeof scheduleCalls>;
+  readonly backfills: ReturnType<typeof backfillCalls>;
   readonly calendars: ReturnType<typeof calendarCalls>;
   readonly workers: { list: () => Promise<WorkerList> };
   readonly #caller: HttpCaller;
@@ -62,6 +65,7 @@ export class Client {
     this.runs = runCalls(call);
     this.deadLetters = deadLetterCalls(call);
     this.schedules = scheduleCalls(call);
+    this.backfills = backfillCalls(call);
     this.calendars = calendarCalls(call);
     this.workers = { list: () => this.call(routes.listWorkers, {}) };
   }
@@ -86,6 +90,11 @@ export class Client {
       timeoutMs,
     });
     return answer as Answer<R>;
+  }
+
+  /** How many runs start when, and how many slots they need. */
+  forecast(query: ForecastQuery = {}): Promise<Forecast> {
+    return this.call(routes.getForecast, { query });
   }
 
   /** What server this is; fails while it cannot take work. */

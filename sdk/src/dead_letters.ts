@@ -1,5 +1,6 @@
 // The calls about dead letters, as `client.deadLetters`.
-import { type DeadLetterQuery, type RedriveMany, routes } from '@punctual/contract';
+import type { DeadLetterQuery, RedriveMany } from '@punctual/contract';
+import { routes } from '@punctual/contract/plain';
 import type { Call } from './client.ts';
 import { eachRow } from './pages.ts';
 

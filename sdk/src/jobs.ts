@@ -1,16 +1,16 @@
 // The calls about jobs, as `client.jobs`. Creating always carries an Idempotency-Key, so that a submit whose answer was
 // lost can be sent again and never makes two jobs. A single job's key is its id, once the server's clock is known.
 import { randomUUID } from 'node:crypto';
-import {
-  type CreateJob,
-  type JobQuery,
-  type OccurrenceQuery,
-  type PauseRequest,
-  type Run,
-  type RunPageQuery,
-  routes,
-  type UpdateJob,
+import type {
+  CreateJob,
+  JobQuery,
+  OccurrenceQuery,
+  PauseRequest,
+  Run,
+  RunPageQuery,
+  UpdateJob,
 } from '@punctual/contract';
+import { routes } from '@punctual/contract/plain';
 import type { Call } from './client.ts';
 import { newJobKey } from './job-id.ts';
 import { eachRow } from './pages.ts';

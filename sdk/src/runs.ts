@@ -1,5 +1,6 @@
 // The calls about runs, as `client.runs`.
-import { type RunPageQuery, type RunQuery, routes } from '@punctual/contract';
+import type { RunPageQuery, RunQuery } from '@punctual/contract';
+import { routes } from '@punctual/contract/plain';
 import type { Call } from './client.ts';
 import { eachRow } from './pages.ts';
 

@@ -1,5 +1,6 @@
 // The calls about schedules and calendars, as `client.schedules` and `client.calendars`.
-import { type PreviewRequest, type PutCalendar, routes } from '@punctual/contract';
+import type { PreviewRequest, PutCalendar } from '@punctual/contract';
+import { routes } from '@punctual/contract/plain';
 import type { Call } from './client.ts';
 
 export function scheduleCalls(call: Call) {

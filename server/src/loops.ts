@@ -7,6 +7,7 @@ import type { Announcer } from './dispatch/announce.ts';
 import type { Claimer } from './dispatch/claim.ts';
 import { reapOnce } from './dispatch/reap.ts';
 import type { Sync } from './dispatch/sync.ts';
+import { Backfiller } from './scheduler/backfill.ts';
 import { moveDueOnce } from './scheduler/due.ts';
 import { planOnce } from './scheduler/plan.ts';
 import { Recurring } from './scheduler/recurring.ts';
@@ -37,6 +38,8 @@ export interface Loops {
   plan(segment: number): Promise<number>;
   /** A schedule of the segment may have a time now. */
   planSoon(segment: number): void;
+  /** A backfill has something to do. */
+  backfillSoon(): void;
   /** Runs of these jobs have ended, which may have others waiting for it. */
   ended(jobIds: readonly string[]): void;
   stop(): Promise<void>;
@@ -97,7 +100,16 @@ export function startLoops({
   const follow = startLoop({ name: 'follow', everyMs: hourMs, log, pass: () => recurring.follow() });
   const tend = startLoop({ name: 'tend', everyMs: tendEveryMs, log, pass: () => recurring.tendAll() });
 
-  // 4. Runs of workers that fell silent are taken back.
+  // 4. Backfills make their next runs.
+  const backfills = new Backfiller({ db, lanes, segments: all, onMade: ready });
+  const backfill = startLoop({
+    name: 'backfill',
+    everyMs: config.poll_interval_ms,
+    log,
+    pass: () => backfills.pass(),
+  });
+
+  // 5. Runs of workers that fell silent are taken back.
   const reap = startLoop({
     name: 'reap',
     everyMs: config.reap_interval_ms,
@@ -108,7 +120,7 @@ export function startLoops({
     },
   });
 
-  // 5. The safety net under every wake: look for work everywhere, learn lanes that others made.
+  // 6. The safety net under every wake: look for work everywhere, learn lanes that others made.
   const poll = startLoop({
     name: 'poll',
     everyMs: config.poll_interval_ms,
@@ -119,10 +131,10 @@ export function startLoops({
     },
   });
 
-  // 6. Sessions that went to another server are forgotten.
+  // 7. Sessions that went to another server are forgotten.
   const silent = startLoop({ name: 'silent', everyMs: config.heartbeat_ms, log, pass: () => sync.dropSilent() });
 
-  // 7. Partitions of the days ahead.
+  // 8. Partitions of the days ahead.
   const partitions = startLoop({
     name: 'partitions',
     everyMs: hourMs,
@@ -133,7 +145,7 @@ export function startLoops({
     },
   });
 
-  const running: Loop[] = [due, planner, follow, tend, reap, poll, silent, partitions];
+  const running: Loop[] = [due, planner, follow, tend, backfill, reap, poll, silent, partitions];
   const loops: Loops = {
     dueWithin: (ms, where) => {
       dueClock.soon(ms, where);
@@ -142,10 +154,12 @@ export function startLoops({
     },
     plan,
     planSoon,
+    backfillSoon: () => backfill.wake(),
     ended(jobIds) {
       if (jobIds.length === 0) return;
       recurring.ended(jobIds);
       follow.wake();
+      if (backfills.concerns(jobIds)) backfill.wake();
     },
     async stop() {
       await Promise.all(running.map((loop) => loop.stop()));

@@ -134,6 +134,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     serverId,
     databaseVersion,
     planSoon: (segment) => loops.planSoon(segment),
+    backfillSoon: () => loops.backfillSoon(),
     tell,
   });
   const stop = async (): Promise<void> => {

@@ -1,6 +1,6 @@
 // Documents made from the code: what they say and where they lie. scripts/docs.mjs writes them, test/generated.test.ts
 // compares them with what is committed.
-import { errorTable } from '@punctual/contract';
+import { errorTable, type Route, routes } from '@punctual/contract';
 import { configKeys } from '@punctual/server/config';
 import { listMigrations } from '@punctual/server/internal/store/migrate';
 import type pg from 'pg';
@@ -19,6 +19,7 @@ export async function generateFiles(client: pg.ClientBase): Promise<GeneratedFil
   return [
     { path: 'docs/configuration.md', text: configurationDoc() },
     { path: 'docs/errors.md', text: errorsDoc() },
+    { path: 'contract/src/paths.ts', text: pathsFile() },
     { path: 'server/src/store/schema.sql', text: schemaFile(await dumpSchema(client)) },
   ];
 }
@@ -49,6 +50,17 @@ does not fit keeps the program from starting, with a sentence that says which an
 setting with its value, secrets hidden.
 
 ${table(['variable', 'values', 'default', 'meaning'], rows)}
+`;
+}
+
+export function pathsFile(all: Record<string, Route> = routes): string {
+  const lines = Object.entries(all).map(
+    ([name, { method, path }]) => `  ${name}: { method: '${method}', path: '${path}' },`,
+  );
+  return `// Made from the tables of routes by \`npm run docs\`: what plain.ts needs of them.
+export const paths = {
+${lines.join('\n')}
+} as const;
 `;
 }
 

@@ -2,7 +2,7 @@
 // protocol thread call it. It promises that nothing is sent twice unless that is safe. The layers below it speak HTTP on
 // plain sockets because fetch and node:http cost three to eight times the CPU for each small request.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PunctualError } from '@punctual/contract';
+import { PunctualError } from '@punctual/contract/plain';
 import { headerOf, type RawAnswer } from './answer.ts';
 import { answerError, connectionError, fateOf, timeoutError, type Where } from './failure.ts';
 import { DeadlineError, Pool } from './pool.ts';

@@ -1,6 +1,7 @@
 // Turns what can go wrong with a request into a PunctualError that says what happened, where, and how to mend it.
 // Called by caller.ts only.
-import { fromProblem, type Problem, PunctualError } from '@punctual/contract';
+import type { Problem } from '@punctual/contract';
+import { fromProblem, PunctualError } from '@punctual/contract/plain';
 
 interface SystemError extends Error {
   code?: string;

@@ -2,9 +2,10 @@
 // and not a refusal later. Called by worker.ts.
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { Label, limits, type WorkerDescription } from '@punctual/contract';
+import type { WorkerDescription } from '@punctual/contract';
+import { labelPattern, limits } from '@punctual/contract/plain';
 
-const label = new RegExp((Label as unknown as { pattern: string }).pattern, 'u');
+const label = new RegExp(labelPattern, 'u');
 let made = 0;
 
 /** Host and process id; further workers of the same process get a number. */

@@ -1,6 +1,7 @@
 // How an attempt ended, as the JSON that goes over the wire. Pure. A result that cannot be sent and an error of any shape
 // both become an outcome that says clearly what is wrong.
-import { limits, type Outcome } from '@punctual/contract';
+import type { Outcome } from '@punctual/contract';
+import { limits } from '@punctual/contract/plain';
 import { FatalError, RetryError, RunAbortedError } from './errors.ts';
 
 export interface Leased {

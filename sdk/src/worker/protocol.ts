@@ -15,7 +15,8 @@
 // aborted a margin before its end, nothing of it is reported, and a new session begins. Handlers that go on at the true
 // end are killed with the process if that was asked for: no work continues past its lease.
 import { performance } from 'node:perf_hooks';
-import { PunctualError, type SyncAnswer } from '@punctual/contract';
+import type { SyncAnswer } from '@punctual/contract';
+import { PunctualError } from '@punctual/contract/plain';
 import { Caution } from './caution.ts';
 import { RunAbortedError } from './errors.ts';
 import { HeldRuns } from './held.ts';

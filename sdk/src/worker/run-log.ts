@@ -1,6 +1,7 @@
 // The lines a run logs, on their way to the protocol thread: gathered into chunks and bounded. A run that logs faster than
 // its lines can be sent loses lines, never memory, and a line says how many were lost. Used by active-run.ts.
-import { type LogLine, limits } from '@punctual/contract';
+import type { LogLine } from '@punctual/contract';
+import { limits } from '@punctual/contract/plain';
 import type { Outbox } from './outbox.ts';
 import { type Leased, storable } from './outcome.ts';
 

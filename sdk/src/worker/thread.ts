@@ -1,6 +1,6 @@
 // The entry of the protocol thread: joins protocol.ts to the HTTP caller and to the main thread. Started by worker.ts.
 import { parentPort, workerData } from 'node:worker_threads';
-import { fillPath, routes } from '@punctual/contract';
+import { fillPath, routes } from '@punctual/contract/plain';
 import { HttpCaller } from '../http/caller.ts';
 import type { ThreadOptions, ToThread } from './messages.ts';
 import { Protocol } from './protocol.ts';

@@ -1,6 +1,6 @@
 // What the protocol thread has to say and has not got an answer for: outcomes and chunks of log lines, as finished JSON,
 // in the order in which they came. protocol.ts takes batches out and puts them back when a call fails.
-import { limits } from '@punctual/contract';
+import { limits } from '@punctual/contract/plain';
 import type { HeldRuns } from './held.ts';
 
 /** Keeps a call, whose characters may take up to three bytes each, below the body limit of the server. */

@@ -12,9 +12,11 @@ import type { Sync } from '../dispatch/sync.ts';
 import type { ScheduleEditor } from '../scheduler/edit.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
+import { registerBackfills } from './backfills.ts';
 import { registerDashboard } from './dashboard.ts';
 import { registerDeadLetters } from './dead_letters.ts';
 import { answerErrors } from './errors.ts';
+import { registerForecast } from './forecast.ts';
 import { registerJobs } from './jobs.ts';
 import { registerRuns } from './runs.ts';
 import { registerSchedules } from './schedules.ts';
@@ -37,6 +39,8 @@ export interface ApiParts {
   databaseVersion: string;
   /** A schedule of the segment may have a time now. */
   planSoon: (segment: number) => void;
+  /** A backfill has something to do. */
+  backfillSoon: () => void;
   /** Wakes whoever should know that runs became ready or wait for a time. */
   tell: (what: { segments?: Iterable<number>; nextMs?: number | null }) => void;
 }
@@ -68,6 +72,8 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   registerRuns(app, parts);
   registerDeadLetters(app, parts);
   registerSchedules(app, parts);
+  registerBackfills(app, parts);
+  registerForecast(app, parts);
   registerWorkers(app, parts);
   registerService(app, parts);
   registerDashboard(app);

@@ -4,12 +4,13 @@
 import { type Forecast, type ForecastQuery, PunctualError } from '@punctual/contract';
 import { monotonicMs, pause } from '../base/clock.ts';
 import {
+  bareRule,
   type ForecastSchedule,
   type ForecastWindow,
+  isShared,
   type MinuteCounts,
   minuteCounts,
   minuteOf,
-  sharedKey,
   windowOf,
 } from '../rules/forecast.ts';
 import { type Durations, durationsOf, newTally, report, type Tally, tally } from '../rules/forecast_tally.ts';
@@ -206,14 +207,11 @@ async function addSchedules(look: Look, segment: number): Promise<void> {
 
 /** False: the time is up. */
 async function addSchedule(look: Look, row: ForecastRow): Promise<boolean> {
-  const schedule = toSchedule(row);
-  const key = sharedKey(schedule);
-  const counts = (key === null ? undefined : look.shared.get(key)) ?? (await countsOf(look, schedule));
+  const counts = await countsOf(look, row);
   if (counts === null) {
     look.complete = false;
     return false;
   }
-  if (key !== null && look.shared.size < maxShared) look.shared.set(key, counts);
   await look.pace.breathe();
   tally(look.counted, row, counts);
   look.schedules++;
@@ -223,7 +221,19 @@ async function addSchedule(look: Look, row: ForecastRow): Promise<boolean> {
 }
 
 /** Null: the time is up. */
-async function countsOf({ window, pace }: Look, schedule: ForecastSchedule): Promise<MinuteCounts | null> {
+async function countsOf(look: Look, row: ForecastRow): Promise<MinuteCounts | null> {
+  const { shared } = look;
+  const bare = row.fixed_delay || row.runs_left !== null ? null : bareRule(row.rule);
+  const known = bare === null ? undefined : shared.get(bare);
+  if (known !== undefined) return known;
+  const schedule = toSchedule(row);
+  const counts = await countMinutes(look, schedule);
+  if (bare !== null && counts !== null && shared.size < maxShared && isShared(schedule)) shared.set(bare, counts);
+  return counts;
+}
+
+/** Null: the time is up. */
+async function countMinutes({ window, pace }: Look, schedule: ForecastSchedule): Promise<MinuteCounts | null> {
   const steps = minuteCounts(schedule, window);
   for (let step = steps.next(); ; step = steps.next()) {
     if (step.done === true) return step.value;

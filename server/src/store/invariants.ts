@@ -1,6 +1,7 @@
 // What must always be true of the book: queries that return no rows. Checked after every test, and in production by
 // `punctual doctor`.
 import type { Queryable } from './database.ts';
+import { findHole } from './holes.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
 export interface Violation {
@@ -97,7 +98,7 @@ export const invariants: Record<string, Fragment> = {
     select r.job_id::text as what
     from punctual.running r
     join punctual.schedules s using (segment, job_id)
-    where s.overlap <> 'allow'
+    where s.overlap <> 'allow' and r.cause <> 'backfill'
     group by r.segment, r.job_id
     having count(*) > 1`,
   'a run waits for another only while there is one': part`
@@ -105,9 +106,38 @@ export const invariants: Record<string, Fragment> = {
     from punctual.waiting w
     join punctual.jobs j using (segment, job_id)
     where w.reason = 'overlap' and j.paused_at is null and w.updated_at < now() - interval '30 seconds'
-      and not exists (select from punctual.running r where r.segment = w.segment and r.job_id = w.job_id)
-      and not exists (select from punctual.ready r where r.segment = w.segment and r.job_id = w.job_id)
-      and not exists (select from punctual.waiting r where r.segment = w.segment and r.job_id = w.job_id and r.reason <> 'overlap')`,
+      and not exists (select from punctual.running r where r.segment = w.segment and r.job_id = w.job_id and r.cause <> 'backfill')
+      and not exists (select from punctual.ready r where r.segment = w.segment and r.job_id = w.job_id and r.cause <> 'backfill')
+      and not exists (select from punctual.waiting r where r.segment = w.segment and r.job_id = w.job_id and r.cause <> 'backfill' and r.reason <> 'overlap')`,
+  'a time of a backfill that made a run has it': part`
+    select t.run_id::text as what
+    from punctual.backfill_times t
+    left join ${anyRun} on r.segment = t.segment and r.run_id = t.run_id
+    where t.run_id is not null and r.run_id is null`,
+  'a run of a backfill has its time there': part`
+    select r.run_id::text as what
+    from ${anyRun}
+    left join punctual.backfill_times t on t.segment = r.segment and t.run_id = r.run_id
+    where r.cause = 'backfill' and t.run_id is null`,
+  'a backfill has no more runs at once than it may': part`
+    select t.backfill_id::text as what
+    from (
+      select segment, run_id from punctual.waiting where cause = 'backfill'
+      union all select segment, run_id from punctual.ready where cause = 'backfill'
+      union all select segment, run_id from punctual.running where cause = 'backfill'
+    ) r
+    join punctual.backfill_times t using (segment, run_id)
+    join punctual.backfills b using (segment, backfill_id)
+    group by t.segment, t.backfill_id, b.max_concurrency
+    having count(*) > b.max_concurrency`,
+  'a backfill counts what its times say': part`
+    select b.backfill_id::text as what
+    from punctual.backfills b
+    left join punctual.backfill_times t using (segment, backfill_id)
+    group by b.segment, b.backfill_id
+    having (b.total, b.made, b.succeeded, b.failed, b.cancelled)
+           <> (count(t.scheduled_for), count(t.run_id), count(*) filter (where t.outcome = 'SUCCESS'),
+               count(*) filter (where t.outcome = 'FAILED'), count(*) filter (where t.outcome in ('CANCELLED', 'DROPPED')))`,
   'what a lane is stands in one row': part`
     select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority having count(*) > 1`,
 };
@@ -118,5 +148,7 @@ export async function checkInvariants(db: Queryable, deadlineMs = 60_000): Promi
     const rows = await db.query<{ what: string }>(sql`select what from (${query}) broken limit 1`, deadlineMs);
     if (rows[0] !== undefined) violations.push({ invariant, example: rows[0].what });
   }
+  const hole = await findHole(db, deadlineMs);
+  if (hole !== null) violations.push({ invariant: 'the ledger has every time of a schedule', example: hole });
   return violations;
 }

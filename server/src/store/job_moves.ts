@@ -160,7 +160,7 @@ export async function runJobNow(db: Database, lanes: Lanes, jobId: string): Prom
     if (job.paused) throw new PunctualError('job_paused');
     const schedule = await takeTurn(tx, jobId);
     if (schedule?.overlap !== 'allow') {
-      const live = await liveRunIds(tx, jobId);
+      const live = await liveRunIds(tx, jobId, Number.POSITIVE_INFINITY, false);
       if (await isRunning(tx, job.segment, live)) throw new PunctualError('job_running');
       const taken: TakenRun[] = [];
       for (const runId of live) {

@@ -22,11 +22,15 @@ export interface TakenRun {
 /** A run crosses from table to table in one direction a few times at most while we look for it. */
 const maxLooks = 20;
 
-/** The job's runs that have not ended; one snapshot shows each of them in exactly one table. */
+/**
+ * The job's runs that have not ended; one snapshot shows each of them in exactly one table. Those of backfills stand
+ * beside the schedule: who asks for runs before a time of it does not mean them.
+ */
 export async function liveRunIds(
   tx: Queryable,
   jobId: string,
   scheduledBeforeMs = Number.POSITIVE_INFINITY,
+  withBackfills = scheduledBeforeMs === Number.POSITIVE_INFINITY,
 ): Promise<string[]> {
   const segment = segmentOf(jobId);
   const first = firstRunId(jobId);
@@ -35,13 +39,13 @@ export async function liveRunIds(
   const rows = await tx.query<{ run_id: string }>(sql`
     select run_id
     from (
-    select run_id, scheduled_for from punctual.waiting where segment = ${segment}::smallint and run_id = ${first}
-    union all select run_id, scheduled_for from punctual.ready where segment = ${segment}::smallint and run_id = ${first}
-    union all select run_id, scheduled_for from punctual.running where segment = ${segment}::smallint and run_id = ${first}
-    union all select run_id, scheduled_for from punctual.waiting where segment = ${segment}::smallint and job_id = ${jobId} and cause <> 'submit'
-    union all select run_id, scheduled_for from punctual.ready where segment = ${segment}::smallint and job_id = ${jobId} and cause <> 'submit'
-    union all select run_id, scheduled_for from punctual.running where segment = ${segment}::smallint and job_id = ${jobId} and cause <> 'submit') live
-    where scheduled_for < ${before}::timestamptz`);
+    select run_id, scheduled_for, cause from punctual.waiting where segment = ${segment}::smallint and run_id = ${first}
+    union all select run_id, scheduled_for, cause from punctual.ready where segment = ${segment}::smallint and run_id = ${first}
+    union all select run_id, scheduled_for, cause from punctual.running where segment = ${segment}::smallint and run_id = ${first}
+    union all select run_id, scheduled_for, cause from punctual.waiting where segment = ${segment}::smallint and job_id = ${jobId} and cause <> 'submit'
+    union all select run_id, scheduled_for, cause from punctual.ready where segment = ${segment}::smallint and job_id = ${jobId} and cause <> 'submit'
+    union all select run_id, scheduled_for, cause from punctual.running where segment = ${segment}::smallint and job_id = ${jobId} and cause <> 'submit') live
+    where scheduled_for < ${before}::timestamptz and (${withBackfills}::boolean or cause <> 'backfill')`);
   return rows.map((row) => row.run_id);
 }
 

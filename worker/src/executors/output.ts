@@ -2,7 +2,7 @@
 // so that a program is never stalled by its output, and holds a bounded part of it, however much comes. Used by shell.ts.
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
-import { limits } from '@punctual/contract';
+import { limits } from '@punctual/contract/plain';
 
 const max_tail_bytes = 16 * 1024;
 

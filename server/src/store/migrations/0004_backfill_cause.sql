@@ -1,0 +1,6 @@
+-- Why: runs that make up for past times of a schedule. A new value of an enum can be used only after its commit, so it
+-- stands alone.
+-- Locks: nothing that anybody waits for.
+-- Older servers: they never write it; they would show it as it is.
+
+alter type punctual.run_cause add value 'backfill';
