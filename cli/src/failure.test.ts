@@ -77,3 +77,15 @@ test('what a server answered cannot steer the terminal', async () => {
   const { lines } = await describeFailure(new PunctualError('internal', { detail: 'a\u001b[2Jb' }), context);
   assert.ok(!lines.join('\n').includes('\u001b'));
 });
+
+test('a schedule that cannot be followed is told once, with the way on', async () => {
+  const errors = [{ path: 'cron_expression', message: 'has 3 fields' }];
+  const error = new PunctualError('invalid_schedule', { detail: 'cron_expression has 3 fields', errors });
+  assert.deepEqual((await describeFailure(error, context)).lines, [
+    'punctual: The schedule cannot be followed.',
+    '  cron_expression: has 3 fields',
+    '  Correct what is named above and try again; `punctual schedule preview` shows the times of a schedule.',
+  ]);
+  for (const code of ['calendar_not_found', 'calendar_in_use'] as const)
+    assert.match((await describeFailure(new PunctualError(code), context)).lines.join(), /punctual calendars/);
+});

@@ -42,6 +42,11 @@ const hints: Partial<Record<ErrorCode, string>> = {
   job_not_found: '`punctual jobs list` shows the jobs there are.',
   run_not_found: '`punctual runs list` shows the runs there are.',
   dead_letter_not_found: '`punctual dead-letters list` shows the dead letters there are.',
+  invalid_schedule:
+    'Correct what is named above and try again; `punctual schedule preview` shows the times of a schedule.',
+  calendar_not_found: '`punctual calendars list` shows the calendars there are.',
+  calendar_in_use:
+    '`punctual jobs update ID --calendar none` takes it from a job; `punctual calendars show` says how many use it.',
   run_ended: '`punctual runs show` shows its outcome.',
   job_running: 'Wait for it, or stop it with `punctual jobs cancel`.',
   job_ended: '`punctual jobs run-now` gives a completed job a new run.',
@@ -92,9 +97,10 @@ async function describeAnswer(error: PunctualError, url: string): Promise<Failur
     return { lines: [`punctual: ${unreachable(url, reasonOf(error))}`], problem, exitCode: 1 };
   }
   // The wire's `errors` are the lines below.
-  const meaning = errorTable[error.code].meaning.replace(/; `errors` names each one/, '');
+  const meaning = errorTable[error.code].meaning.replace(/; `errors` (names|says) [^.]*/, '');
   const lines = [`punctual: ${meaning}`];
-  if (error.detail !== undefined && error.detail !== meaning) lines.push(`  ${error.detail}`);
+  const isRepeated = error.errors?.some(({ path, message }) => error.detail === `${path} ${message}`) === true;
+  if (error.detail !== undefined && error.detail !== meaning && !isRepeated) lines.push(`  ${error.detail}`);
   for (const { path, message } of error.errors ?? []) lines.push(`  ${path === '' ? '' : `${path}: `}${message}`);
   if (error.retryAfterSeconds !== undefined) lines.push(`  Try again in ${Math.ceil(error.retryAfterSeconds)} s.`);
   if (error.requestId !== undefined && error.status >= 500) lines.push(`  request id: ${error.requestId}`);

@@ -1,8 +1,8 @@
 // Flags made from schemas: names, values and refusals follow the contract.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CreateJob, DeadLetterQuery, JobQuery, limits, RunQuery } from '@punctual/contract';
-import { Command, CommanderError } from 'commander';
+import { CreateJob, DeadLetterQuery, JobQuery, limits, OccurrenceQuery, RunQuery } from '@punctual/contract';
+import { Command, CommanderError, type Option } from 'commander';
 import { flagName, flagsFrom, valuesOf } from './flags.ts';
 
 function parse(properties: object, pick: readonly string[], words: string[]): Record<string, unknown> {
@@ -108,4 +108,23 @@ test('a default the command does not follow is not told', () => {
 
 test('a property the contract does not have is a fault found at once', () => {
   assert.throws(() => flagsFrom(CreateJob.properties, ['colour']), /no property colour/);
+});
+
+test('what may be one or a list is a list, and its words are those of the contract', () => {
+  const cron = ['--cron', '@daily', '--cron', '0 9 * * *'];
+  assert.deepEqual(parse(CreateJob.properties, ['cron_expression'], cron), {
+    cron_expression: ['@daily', '0 9 * * *'],
+  });
+  const [flag] = flagsFrom(CreateJob.properties, ['cron_expression']);
+  assert.match(flag?.option.description ?? '', /five fields.*\(may be repeated\)$/i);
+  assert.equal(flag?.option.flags, '--cron <expression>');
+});
+
+test('a time in the past may be a duration where the command says so', () => {
+  const flags = flagsFrom(OccurrenceQuery.properties, ['from'], { past: ['from'] });
+  const command = new Command().addOption(flags[0]?.option as Option);
+  command.parse(['--from', '2d'], { from: 'user' });
+  const age = Date.now() - Date.parse(String(valuesOf(flags, command.opts())['from']));
+  assert.ok(Math.abs(age - 2 * 86_400_000) < 60_000);
+  assert.throws(() => parse(OccurrenceQuery.properties, ['from'], ['--from', '2d']), refused(/is not a time/));
 });

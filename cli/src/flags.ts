@@ -26,7 +26,16 @@ export interface Flag {
 const none = Symbol('none');
 
 /** Where the name of a property is not a good word for a flag. */
-const otherNames: Record<string, string> = { schedule_time: 'at', delay_ms: 'in', tags: 'tag', q: 'search' };
+const otherNames: Record<string, string> = {
+  ...{ schedule_time: 'at', delay_ms: 'in', tags: 'tag', q: 'search' },
+  ...{ cron_expression: 'cron', timezone: 'tz', interval_ms: 'every', start_at: 'start', end_at: 'end' },
+};
+
+/** Where the last word of a flag does not say what its value is. */
+const valueNames: Record<string, string> = {
+  ...{ q: 'text', note: 'text', cron_expression: 'expression', timezone: 'zone', calendar: 'name' },
+  ...{ dst_gap: 'choice', dst_overlap: 'choice', on_excluded: 'choice', catch_up: 'choice', overlap: 'choice' },
+};
 
 /** `timeout_ms` is `--timeout 30s`, `user_id` is `--user`. */
 export function flagName(property: string): string {
@@ -40,6 +49,8 @@ export interface FlagOptions {
   words?: Record<string, string>;
   /** false: the command does not follow the schema's defaults, so they are not told. */
   defaults?: boolean;
+  /** Times that may also be written as a duration back from now, beside those that begin with `created_`. */
+  past?: readonly string[];
 }
 
 export function flagsFrom(properties: object, pick: readonly string[], options: FlagOptions = {}): Flag[] {
@@ -53,17 +64,18 @@ export function flagsFrom(properties: object, pick: readonly string[], options: 
     const told = options.defaults === false ? { ...schema, default: undefined } : schema;
     const option = new Option(`--${name} <${argumentName(property, schema)}>`, describe(words, property, told));
     if (schema.enum !== undefined) option.argChoices = [...schema.enum];
+    const isPast = property.startsWith('created_') || options.past?.includes(property) === true;
     option.argParser((text: string, before: unknown) =>
-      nullable && text === 'none' ? none : parseFlag(text, property, schema, before),
+      nullable && text === 'none' ? none : parseFlag(text, { property, schema, isPast }, before),
     );
     return { property, option };
   });
 }
 
-/** What may be null is written `none`. */
-function withoutNull(declared: Schema): { schema: Schema; nullable: boolean } {
-  const schema = declared.anyOf?.find(({ type }) => type !== 'null');
-  return schema === undefined ? { schema: declared, nullable: false } : { schema, nullable: true };
+/** What may be null is written `none`; what may be one or a list is a list. */
+function withoutNull({ anyOf, ...declared }: Schema): { schema: Schema; nullable: boolean } {
+  const schema = anyOf?.find(({ type }) => type === 'array') ?? anyOf?.find(({ type }) => type !== 'null');
+  return { schema: { ...declared, ...schema }, nullable: anyOf?.some(({ type }) => type === 'null') === true };
 }
 
 /** The properties that were given, by the names of the contract. */
@@ -77,7 +89,7 @@ function argumentName(property: string, schema: Schema): string {
   if (property.endsWith('_ms')) return 'duration';
   if (schema.format === 'date-time') return 'time';
   if (schema.type === 'integer' || schema.type === 'number') return 'number';
-  return property === 'q' ? 'text' : (flagName(property).split('-').at(-1) ?? 'value');
+  return valueNames[property] ?? flagName(property).split('-').at(-1) ?? 'value';
 }
 
 function describe(words: string, property: string, schema: Schema): string {
@@ -93,11 +105,16 @@ function describe(words: string, property: string, schema: Schema): string {
   return facts.length === 0 ? words : `${words}${words === '' ? '' : ' '}(${facts.join('; ')})`;
 }
 
-function parseFlag(text: string, property: string, schema: Schema, before: unknown): unknown {
+interface FlagKind {
+  property: string;
+  schema: Schema;
+  isPast: boolean;
+}
+
+function parseFlag(text: string, { property, schema, isPast }: FlagKind, before: unknown): unknown {
   if (schema.type === 'array') return [...((before as unknown[] | undefined) ?? []), text];
   if (schema.enum !== undefined) return parseChoice(text, schema.enum);
-  if (schema.format === 'date-time')
-    return inWords(() => (property.startsWith('created_') ? parsePastTime(text, now()) : parseTime(text)));
+  if (schema.format === 'date-time') return inWords(() => (isPast ? parsePastTime(text, now()) : parseTime(text)));
   if (property.endsWith('_ms'))
     return checkRange(
       inWords(() => parseDuration(text)),

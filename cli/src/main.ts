@@ -43,7 +43,7 @@ const entries: Entry[] = [
   },
   {
     name: 'jobs',
-    summary: 'Create, list, show, change, cancel, run, pause and resume jobs',
+    summary: 'Create, list, show, change, cancel, run, pause and resume jobs, and see their times',
     group: using,
     load: async () => (await import('./commands/jobs.ts')).addJobs,
   },
@@ -52,6 +52,24 @@ const entries: Entry[] = [
     summary: 'List runs, show their attempts and their logs, cancel and retry them',
     group: using,
     load: async () => (await import('./commands/runs.ts')).addRuns,
+  },
+  {
+    name: 'schedule',
+    summary: 'Show the next times of a schedule before it is created',
+    group: using,
+    load: async () => (await import('./commands/schedule.ts')).addSchedule,
+  },
+  {
+    name: 'calendars',
+    summary: 'List, show, put and delete the calendars that schedules share',
+    group: using,
+    load: async () => (await import('./commands/calendars.ts')).addCalendars,
+  },
+  {
+    name: 'import',
+    summary: 'Make jobs of a crontab, of systemd timers or of Kubernetes CronJobs',
+    group: using,
+    load: async () => (await import('./commands/import.ts')).addImport,
   },
   {
     name: 'dead-letters',

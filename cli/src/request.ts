@@ -6,6 +6,13 @@ import { Backoff, CreateJob, type Executor, HttpExecutor, type UpdateJob } from 
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { UsageError } from './failure.ts';
 import { flagsFrom, valuesOf } from './flags.ts';
+import {
+  changeScheduleFlags,
+  createScheduleFlags,
+  fixedDelayOption,
+  fixedRateOption,
+  scheduleRequest,
+} from './schedule_flags.ts';
 
 const settable = [
   'name',
@@ -54,9 +61,17 @@ const backoffOptions = grouped(
   'Waits between attempts:',
   backoffFlags.map(({ option }) => option),
 );
+const scheduleOptions = (flags: typeof createScheduleFlags, ...others: Option[]) =>
+  grouped('Again and again:', [...flags.map(({ option }) => option), ...others]);
 
-const updateOptions = [...changeFlags.map(({ option }) => option), payloadOption, ...backoffOptions];
-const createOptions = [...createFlags.map(({ option }) => option), ...updateOptions, ...executorOptions];
+const settableOptions = [...changeFlags.map(({ option }) => option), payloadOption, ...backoffOptions];
+const updateOptions = [...settableOptions, ...scheduleOptions(changeScheduleFlags, fixedDelayOption, fixedRateOption)];
+const createOptions = [
+  ...createFlags.map(({ option }) => option),
+  ...settableOptions,
+  ...scheduleOptions(createScheduleFlags, fixedDelayOption),
+  ...executorOptions,
+];
 
 export function addCreateOptions(command: Command): Command {
   for (const option of createOptions) command.addOption(option);
@@ -87,10 +102,11 @@ export async function createRequest(program: string[], given: Given): Promise<Cr
 }
 
 export async function updateRequest(given: Given): Promise<UpdateJob> {
-  if (given['at'] !== undefined && given['in'] !== undefined) throw new UsageError('give --at or --in, not both.');
+  const schedule = scheduleRequest(changeScheduleFlags, given);
   const backoff = valuesOf(backoffFlags, given);
   return {
     ...valuesOf(changeFlags, given),
+    ...schedule,
     ...(Object.keys(backoff).length === 0 ? {} : { backoff }),
     ...(typeof given['payload'] === 'string' ? { payload: await readJson(given['payload'], '--payload') } : {}),
   };

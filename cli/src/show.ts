@@ -2,6 +2,7 @@
 // print what this file makes.
 import type { Attempt, DeadLetter, Job, Run, Worker } from '@punctual/contract';
 import { harmless, oneLine, type Paint, showJson, showStatus } from './output.ts';
+import { dueOf, scheduleFields } from './show_schedule.ts';
 import { showDuration, showRelative, showTime, writeDuration } from './time.ts';
 
 /** Longer names and messages are cut in tables; `show` has them whole. Ids are never cut. */
@@ -11,9 +12,8 @@ export const jobHead = ['JOB', 'STATUS', 'NAME', 'TYPE', 'QUEUE', 'DUE', 'CREATE
 
 export function jobRow(job: Job, paint: Paint, now: number): string[] {
   const name = oneLine(job.name, max_cell_chars);
-  const due = job.schedule_time === null ? 'at once' : showRelative(Date.parse(job.schedule_time), now);
   const created = showRelative(Date.parse(job.created_at), now);
-  return [job.job_id, showStatus(job.status, paint), name, job.type, job.queue, due, created];
+  return [job.job_id, showStatus(job.status, paint), name, job.type, job.queue, dueOf(job, now), created];
 }
 
 export function jobFields(job: Job, paint: Paint, now: number): [string, string][] {
@@ -22,12 +22,13 @@ export function jobFields(job: Job, paint: Paint, now: number): [string, string]
     ['job', job.job_id],
     ['name', harmless(job.name)],
     ['status', showStatus(job.status, paint)],
+    ...(job.pause_note === undefined ? [] : [['pause note', harmless(job.pause_note)] as [string, string]]),
     ['type', job.type],
     ...(job.executor === undefined ? [] : [['executor', showJson(job.executor)] as [string, string]]),
     ['queue', `${job.queue}, priority ${job.priority}`],
     ...(job.tags.length === 0 ? [] : [['tags', job.tags.join(', ')] as [string, string]]),
     ['user', job.user_id ?? '–'],
-    ['schedule', job.schedule_time === null ? 'at once' : showTime(job.schedule_time, now)],
+    ...scheduleFields(job, now),
     ['payload', showJson(job.payload)],
     ['retries', job.max_retries === 0 ? 'none' : `${job.max_retries}, waiting ${backoff}`],
     ['timeout', `${writeDuration(job.timeout_ms)} an attempt${wholeRun(job.run_timeout_ms)}`],

@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  machineZone,
   parseDuration,
   parsePastTime,
   parseTime,
   showAbsolute,
   showDuration,
+  showInZone,
   showRelative,
   showTime,
   writeDuration,
@@ -102,4 +104,15 @@ test('a timestamp is shown absolute and relative, none as a dash', () => {
   assert.equal(showTime(null, at), '–');
   assert.match(showAbsolute(at), /^20\d\d-\d\d-\d\d \d\d:\d\d:\d\d (UTC|[+-]\d\d:\d\d)$/);
   assert.equal(Date.parse(parseTime(showAbsolute(at).replace(/ UTC$/, 'Z'))), at);
+});
+
+test('a time is shown in any zone, with its offset', () => {
+  const winter = Date.UTC(2030, 0, 31, 8);
+  assert.equal(showInZone(winter, 'Europe/Paris'), '2030-01-31 09:00:00 +01:00');
+  assert.equal(showInZone(Date.UTC(2030, 6, 31, 8), 'Europe/Paris'), '2030-07-31 10:00:00 +02:00');
+  assert.equal(showInZone(winter, 'Asia/Kolkata'), '2030-01-31 13:30:00 +05:30');
+  assert.equal(showInZone(winter, 'America/St_Johns'), '2030-01-31 04:30:00 -03:30');
+  assert.equal(showInZone(winter, 'UTC'), '2030-01-31 08:00:00 UTC');
+  assert.equal(showInZone(winter, 'No/Such_Zone'), '2030-01-31 08:00:00 UTC');
+  assert.equal(showInZone(winter, machineZone()), showAbsolute(winter));
 });

@@ -83,10 +83,36 @@ function isDay(year: number, month: number, day: number): boolean {
 
 /** `2030-01-31 09:00:00 +01:00` in the time zone of this machine. */
 export function showAbsolute(at: number): string {
-  const date = new Date(at);
-  const offset = -date.getTimezoneOffset();
-  const local = new Date(at + offset * units.m).toISOString();
-  return `${local.slice(0, 10)} ${local.slice(11, 19)} ${showOffset(offset)}`;
+  return withOffset(at, -new Date(at).getTimezoneOffset());
+}
+
+/** The same in a named time zone; in UTC where this machine does not know the name. */
+export function showInZone(at: number, zone: string): string {
+  return withOffset(at, offsetIn(zone, at));
+}
+
+function withOffset(at: number, minutes: number): string {
+  const local = new Date(at + minutes * units.m).toISOString();
+  return `${local.slice(0, 10)} ${local.slice(11, 19)} ${showOffset(minutes)}`;
+}
+
+/** Minutes that clocks in the zone are ahead of UTC. */
+function offsetIn(zone: string, at: number): number {
+  try {
+    const format = new Intl.DateTimeFormat('en-US', { timeZone: zone, timeZoneName: 'longOffset' });
+    const name = format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? '';
+    const [, sign, hours, minutes] = /^GMT([+-])(\d{2}):(\d{2})/.exec(name) ?? [];
+    return (sign === '-' ? -1 : 1) * (Number(hours ?? 0) * 60 + Number(minutes ?? 0));
+  } catch (error) {
+    if (error instanceof RangeError) return 0;
+    throw error;
+  }
+}
+
+/** The name of this machine's time zone. */
+export function machineZone(): string {
+  const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return zone === undefined || zone === 'Etc/Unknown' ? 'UTC' : zone;
 }
 
 function showOffset(minutes: number): string {

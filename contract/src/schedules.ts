@@ -173,8 +173,8 @@ export const PreviewRequest = closed(
     ...timing,
     from: Type.Optional(described(Timestamp, { description: 'Times after this; now unless given' })),
     count: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.max_preview, default: 10 })),
-    key: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 100, description: 'For H and jitter: the id of the job, when it exists' }),
+    job_id: Type.Optional(
+      described(Id, { description: 'For H and jitter, which every job has its own of: the job, when it exists' }),
     ),
   },
   { description: 'A schedule to look at; nothing is created' },

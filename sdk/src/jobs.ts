@@ -43,6 +43,16 @@ export function jobCalls(call: Call, serverTime: () => number | null) {
     /** The ledger of a recurring job: every nominal time, newest first. */
     occurrences: (job_id: string, query?: OccurrenceQuery) =>
       call(routes.listOccurrences, { params: { job_id }, query }),
+    /** The entries of all pages of the ledger, newest first. */
+    allOccurrences: (job_id: string, query: OccurrenceQuery = {}) =>
+      eachRow(
+        (cursor) =>
+          call(routes.listOccurrences, {
+            params: { job_id },
+            query: { ...query, ...(cursor === undefined ? {} : { cursor }) },
+          }),
+        (page) => page.occurrences,
+      ),
     list,
     /** The jobs of all pages, newest first. */
     all: (query: JobQuery = {}) =>

@@ -1,5 +1,5 @@
-// `punctual jobs …`: create, list, show, update, cancel, run-now, pause, resume.
-import { type Accepted, JobQuery, type Run } from '@punctual/contract';
+// `punctual jobs …`: create, list, show, update, cancel, run-now, pause, resume; occurrences are in a file of their own.
+import { type Accepted, JobQuery, PauseRequest, type Run } from '@punctual/contract';
 import { type Command, Option } from 'commander';
 import { eachId } from '../each.ts';
 import { UsageError } from '../failure.ts';
@@ -16,6 +16,7 @@ import {
 import { type ClientSession, remotely } from '../session.ts';
 import { hintsFor, jobFields, jobHead, jobRow, runFields } from '../show.ts';
 import { now, parseDuration } from '../time.ts';
+import { addOccurrences } from './occurrences.ts';
 
 const idArgument = 'The id of the job, as `jobs create` and `jobs list` show it';
 const queryFlags = flagsFrom(JobQuery.properties, Object.keys(JobQuery.properties), {
@@ -32,6 +33,8 @@ const queryFlags = flagsFrom(JobQuery.properties, Object.keys(JobQuery.propertie
   },
 });
 
+const pauseFlags = flagsFrom(PauseRequest.properties, ['note']);
+
 export function addJobs(jobs: Command): void {
   addCreate(jobs.command('create'));
   addList(jobs.command('list'));
@@ -46,7 +49,7 @@ export function addJobs(jobs: Command): void {
     .option('--if-match <version>', 'Only if the job still has this version')
     .addHelpText(
       'after',
-      '\nExamples:\n  punctual jobs update ID --priority 9\n  punctual jobs update ID --at "2030-01-31 09:00" --if-match 3',
+      '\nExamples:\n  punctual jobs update ID --priority 9\n  punctual jobs update ID --at "2030-01-31 09:00" --if-match 3\n  punctual jobs update ID --cron "30 8 * * *" --end none',
     )
     .action(remotely(update));
   jobs
@@ -54,14 +57,20 @@ export function addJobs(jobs: Command): void {
     .description('Cancel jobs, also what is running')
     .argument('<id...>', 'One or more ids')
     .action(remotely(cancel));
-  addMove(jobs, 'run-now', 'Run it now, also when its time has not come or it has ended', 'runNow');
-  addMove(jobs, 'pause', 'Pause a job: nothing of it starts until it is resumed', 'pause');
-  addMove(jobs, 'resume', 'Resume a paused job', 'resume');
+  addMove(jobs.command('run-now'), (client, id) => client.jobs.runNow(id)).description(
+    'Run it now, also when its time has not come or it has ended',
+  );
+  const pause = addMove(jobs.command('pause'), (client, id, given) =>
+    client.jobs.pause(id, valuesOf(pauseFlags, given)),
+  ).description('Pause a job: nothing of it starts until it is resumed');
+  for (const { option } of pauseFlags) pause.addOption(option);
+  addMove(jobs.command('resume'), (client, id) => client.jobs.resume(id)).description('Resume a paused job');
+  addOccurrences(jobs);
 }
 
 function addCreate(command: Command): void {
   addCreateOptions(command)
-    .description('Create a job: now, at a time, or after a while')
+    .description('Create a job: now, at a time, after a while, or again and again')
     .argument('[program...]', 'After --: a program and its arguments, run by a worker that allows it')
     .option('--idempotency-key <key>', 'Chosen by you: the same key and job never make a second job')
     .addOption(
@@ -79,6 +88,8 @@ Examples:
   punctual jobs create --name report --type send-report --payload @report.json --in 5m
   punctual jobs create --http https://example.com/hook --header 'x-token: abc' --max-retries 5
   punctual jobs create --timeout 10m -- backup --all
+  punctual jobs create --type send-report --cron '0 9 * * MON-FRI' --tz Europe/Paris --overlap skip
+  punctual jobs create --http https://example.com/poll --every 5m --jitter 30s
   punctual jobs create --file jobs.json`,
     )
     .action(remotely(create));
@@ -96,19 +107,17 @@ function addList(command: Command): void {
     .action(remotely(list));
 }
 
-function addMove(jobs: Command, name: string, description: string, call: 'runNow' | 'pause' | 'resume'): void {
-  jobs
-    .command(name)
-    .description(description)
-    .argument('<id>', idArgument)
-    .action(
-      remotely(async ({ client, output }: ClientSession, id: string) => {
-        const answer: Accepted = await client.jobs[call](id);
-        if (output.asJson) return output.json(answer);
-        const run = answer.run_id === undefined ? '' : `; run ${answer.run_id}`;
-        output.line(`job ${answer.job_id} is ${answer.status}${run}`);
-      }),
-    );
+type Move = (client: ClientSession['client'], id: string, given: Record<string, unknown>) => Promise<Accepted>;
+
+function addMove(command: Command, move: Move): Command {
+  return command.argument('<id>', idArgument).action(
+    remotely(async ({ client, output }: ClientSession, id: string, given: Record<string, unknown>) => {
+      const answer = await move(client, id, given);
+      if (output.asJson) return output.json(answer);
+      const run = answer.run_id === undefined ? '' : `; run ${answer.run_id}`;
+      output.line(`job ${answer.job_id} is ${answer.status}${run}`);
+    }),
+  );
 }
 
 type Given = Record<string, unknown> & { idempotencyKey?: string; wait?: number | true; file?: string };

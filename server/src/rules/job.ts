@@ -172,12 +172,18 @@ export function scheduleChanges(input: UpdateJob): ScheduleFields | null {
   return Object.keys(changes).length === 0 ? null : changes;
 }
 
+/** A policy alone makes no schedule. */
+function hintFor(field: string, type: ScheduleType): string {
+  const policy = (recurring as readonly string[]).includes(field) && (type === 'IMMEDIATE' || type === 'FUTURE');
+  return policy ? '; give cron_expression or interval_ms too' : '';
+}
+
 /** Refuses the fields that do not go with the type. */
 export function strayFields(input: UpdateJob, type: ScheduleType): FieldError[] {
   const own: readonly string[] = fieldsOf[type];
   return allScheduleFields
     .filter((field) => input[field] !== undefined && !own.includes(field))
-    .map((field) => ({ path: field, message: `does not go with schedule_type ${type}` }));
+    .map((field) => ({ path: field, message: `does not go with schedule_type ${type}${hintFor(field, type)}` }));
 }
 
 function checkSchedule(input: CreateJob, type: ScheduleType, nowMs: number): FieldError[] {

@@ -94,7 +94,7 @@ export class ScheduleEditor {
     const type = request.interval_ms !== undefined && request.cron_expression === undefined ? 'INTERVAL' : 'CRON';
     if (type === 'CRON' && request.cron_expression === undefined)
       refuse([{ path: 'cron_expression', message: 'is missing: give it, or interval_ms' }]);
-    const context = { ...(await this.context(request.calendar)), key: request.key ?? 'preview' };
+    const context = { ...(await this.context(request.calendar)), key: await this.#keyOf(request.job_id) };
     const from = request.from === undefined ? context.now_ms : Date.parse(request.from);
     if (Number.isNaN(from)) refuse([{ path: 'from', message: 'is not a date that exists' }]);
     const { rule } = accepted(toRule(type, request, { ...context, now_ms: Math.min(from, context.now_ms) }));
@@ -110,6 +110,12 @@ export class ScheduleEditor {
       })),
       warnings: warningsOf(rule, from),
     };
+  }
+
+  /** What decides H and jitter of a job that exists; for one that does not, anything. */
+  async #keyOf(jobId: string | undefined): Promise<string> {
+    const row = jobId === undefined ? null : await getSchedule(this.#parts.db, jobId);
+    return row === null ? 'preview' : (JSON.parse(row.rule) as ScheduleRule).jitter_key;
   }
 
   async #changed(job: Job, changes: ScheduleFields): Promise<PreparedSchedule> {

@@ -1,31 +1,12 @@
-// The forecaster: reads the book page by page, asks the rules when each schedule starts runs, and adds up. It promises to
-// end: when its time is up it answers what it has and says that it is not complete. It never blocks the process for long,
-// computes one forecast at a time, and keeps answers for some seconds.
+// The forecaster: answers how many runs start when. It computes one forecast at a time (forecast_look.ts) and keeps
+// answers for some seconds, so that a page that many people look at costs little.
 import { type Forecast, type ForecastQuery, PunctualError } from '@punctual/contract';
-import { monotonicMs, pause } from '../base/clock.ts';
-import {
-  bareRule,
-  type ForecastSchedule,
-  type ForecastWindow,
-  isShared,
-  type MinuteCounts,
-  minuteCounts,
-  minuteOf,
-  windowOf,
-} from '../rules/forecast.ts';
-import { type Durations, durationsOf, newTally, report, type Tally, tally } from '../rules/forecast_tally.ts';
-import type { ScheduleRule } from '../rules/schedule/rule.ts';
+import { monotonicMs } from '../base/clock.ts';
+import { windowOf } from '../rules/forecast.ts';
+import { report } from '../rules/forecast_tally.ts';
 import type { Database } from '../store/database.ts';
-import {
-  countWaiting,
-  type Duration,
-  type ForecastFilter,
-  type ForecastRow,
-  jobDurations,
-  readForecast,
-  recentDurations,
-} from '../store/forecast.ts';
 import { databaseNow } from '../store/schedules.ts';
+import { lookAhead } from './forecast_look.ts';
 
 export interface ForecasterParts {
   db: Database;
@@ -44,17 +25,6 @@ const maxKept = 20;
 const maxUnderWay = 4;
 /** Beyond that a forecast is a guess about schedules that will have been changed. */
 const maxAheadMs = 366 * 24 * 3_600_000;
-const pageSize = 2000;
-/** Of each segment: ten million runs that wait must not take the whole time. */
-const maxWaiting = 500_000;
-/** Others go first after so long. */
-const breatheMs = 10;
-/** Rules whose minutes are remembered, because many schedules share them. */
-const maxShared = 200;
-const recentPerSegment = 500;
-const enoughDurations = 20;
-const jobsPerType = 3;
-const maxTypesAsked = 100;
 
 export class Forecaster {
   readonly #parts: ForecasterParts;
@@ -94,26 +64,13 @@ export class Forecaster {
     const { db, segments } = this.#parts;
     const nowMs = await databaseNow(db);
     const window = windowOf(beginOf(from, nowMs), hours);
-    const look: Look = {
-      db,
-      window,
-      filter: { queue, type },
-      counted: newTally(window),
-      shared: new Map(),
-      jobs: new Map(),
-      pace: new Pace(this.#parts.budgetMs ?? defaultBudgetMs),
-      schedules: 0,
-      waiting: 0,
-      complete: true,
-    };
-    for (const segment of segments) await addWaiting(look, segment);
-    for (const segment of segments) await addSchedules(look, segment);
-    const durations = await readDurations(look, segments);
+    const { budgetMs = defaultBudgetMs } = this.#parts;
+    const look = await lookAhead({ db, segments, window, filter: { queue, type }, budgetMs });
     return {
       from: new Date(window.from_ms).toISOString(),
       to: new Date(window.to_ms).toISOString(),
       bucket_ms: window.bucket_ms,
-      ...report(look.counted, durations),
+      ...report(look.counted, look.durations),
       complete: look.complete,
       schedules: look.schedules,
       waiting: look.waiting,
@@ -132,152 +89,4 @@ function beginOf(from: string | undefined, nowMs: number): number {
       : null;
   if (message === null) return Math.max(fromMs, nowMs);
   throw new PunctualError('invalid_input', { detail: `from ${message}`, errors: [{ path: 'from', message }] });
-}
-
-/** One forecast under way. */
-interface Look {
-  db: Database;
-  window: ForecastWindow;
-  filter: ForecastFilter;
-  counted: Tally;
-  /** Minutes of rules that several schedules may have. */
-  shared: Map<string, MinuteCounts>;
-  /** Some recurring jobs of each type, to ask how long their runs took. */
-  jobs: Map<string, string[]>;
-  pace: Pace;
-  schedules: number;
-  waiting: number;
-  complete: boolean;
-}
-
-/** How much time is left, and when to let others go first. */
-class Pace {
-  readonly #end: number;
-  #breathed = monotonicMs();
-  constructor(budgetMs: number) {
-    this.#end = monotonicMs() + budgetMs;
-  }
-  get over(): boolean {
-    return monotonicMs() >= this.#end;
-  }
-  async breathe(): Promise<void> {
-    if (monotonicMs() - this.#breathed < breatheMs) return;
-    await pause(0, never);
-    this.#breathed = monotonicMs();
-  }
-}
-
-const never = new AbortController().signal;
-
-async function addWaiting(look: Look, segment: number): Promise<void> {
-  const { db, window, filter, counted, pace } = look;
-  if (pace.over) {
-    look.complete = false;
-    return;
-  }
-  const { from_ms: fromMs, to_ms: toMs } = window;
-  const rows = await countWaiting(db, segment, { fromMs, toMs, limit: maxWaiting });
-  let lookedAt = 0;
-  for (const row of rows) {
-    lookedAt += row.runs;
-    if (row.queue !== (filter.queue ?? row.queue) || row.type !== (filter.type ?? row.type)) continue;
-    // The first minute may begin before the window does.
-    const minute = minuteOf(Math.max(Number(row.minute_ms), fromMs), window);
-    tally(counted, row, new Map([[minute, row.runs]]));
-    look.waiting += row.runs;
-  }
-  if (lookedAt >= maxWaiting) look.complete = false;
-}
-
-async function addSchedules(look: Look, segment: number): Promise<void> {
-  const { db, window, filter, pace } = look;
-  let after = '00000000-0000-0000-0000-000000000000';
-  for (;;) {
-    if (pace.over) {
-      look.complete = false;
-      return;
-    }
-    const rows = await readForecast(db, segment, { after, untilMs: window.to_ms, limit: pageSize, filter });
-    for (const row of rows) if (!(await addSchedule(look, row))) return;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < pageSize) return;
-    after = last.job_id;
-  }
-}
-
-/** False: the time is up. */
-async function addSchedule(look: Look, row: ForecastRow): Promise<boolean> {
-  const counts = await countsOf(look, row);
-  if (counts === null) {
-    look.complete = false;
-    return false;
-  }
-  await look.pace.breathe();
-  tally(look.counted, row, counts);
-  look.schedules++;
-  const jobs = look.jobs.get(row.type) ?? [];
-  if (jobs.length < jobsPerType) look.jobs.set(row.type, [...jobs, row.job_id]);
-  return true;
-}
-
-/** Null: the time is up. */
-async function countsOf(look: Look, row: ForecastRow): Promise<MinuteCounts | null> {
-  const { shared } = look;
-  const bare = row.fixed_delay || row.runs_left !== null ? null : bareRule(row.rule);
-  const known = bare === null ? undefined : shared.get(bare);
-  if (known !== undefined) return known;
-  const schedule = toSchedule(row);
-  const counts = await countMinutes(look, schedule);
-  if (bare !== null && counts !== null && shared.size < maxShared && isShared(schedule)) shared.set(bare, counts);
-  return counts;
-}
-
-/** Null: the time is up. */
-async function countMinutes({ window, pace }: Look, schedule: ForecastSchedule): Promise<MinuteCounts | null> {
-  const steps = minuteCounts(schedule, window);
-  for (let step = steps.next(); ; step = steps.next()) {
-    if (step.done === true) return step.value;
-    await pace.breathe();
-    if (pace.over) return null;
-  }
-}
-
-function toSchedule(row: ForecastRow): ForecastSchedule {
-  return {
-    rule: JSON.parse(row.rule) as ScheduleRule,
-    fixed_delay: row.fixed_delay,
-    next_ms: Number(row.next_ms),
-    planned_until_ms: Number(row.planned_until_ms),
-    runs_left: row.runs_left,
-  };
-}
-
-/** From the newest runs of all; for types that are rare among these, from the last runs of some of their jobs. */
-async function readDurations(
-  { db, counted, jobs }: Look,
-  segments: readonly number[],
-): Promise<ReadonlyMap<string, Durations>> {
-  const types = new Set([...counted.groups.values()].map((group) => group.type));
-  if (types.size === 0) return new Map();
-  const recent = byType(await recentDurations(db, segments, recentPerSegment));
-  const rare = [...types].filter((type) => (recent.get(type)?.length ?? 0) < enoughDurations).slice(0, maxTypesAsked);
-  const asked = rare.flatMap((type) => jobs.get(type) ?? []);
-  const further =
-    asked.length === 0 ? new Map<string, number[]>() : byType(await jobDurations(db, asked, enoughDurations));
-  const found = new Map<string, Durations>();
-  for (const type of types) {
-    const durations = durationsOf(further.get(type) ?? recent.get(type) ?? []);
-    if (durations !== null) found.set(type, durations);
-  }
-  return found;
-}
-
-function byType(durations: readonly Duration[]): Map<string, number[]> {
-  const times = new Map<string, number[]>();
-  for (const { type, took_ms } of durations) {
-    const known = times.get(type);
-    if (known === undefined) times.set(type, [Number(took_ms)]);
-    else known.push(Number(took_ms));
-  }
-  return times;
 }

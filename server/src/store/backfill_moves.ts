@@ -20,7 +20,7 @@ export interface ActiveBackfill {
   job_id: string;
 }
 
-/** Those that have something left to do, so many of each segment, the oldest first. */
+/** Those that may have something to do, so many of each segment, the oldest first; not those that wait for a resume. */
 export async function activeBackfills(
   db: Queryable,
   segments: readonly number[],
@@ -30,10 +30,12 @@ export async function activeBackfills(
     select b.backfill_id, b.job_id
     from unnest(${segments}::smallint[]) s (segment)
     cross join lateral (
-      select backfill_id, job_id
-      from punctual.backfills
-      where segment = s.segment and ended_at is null
-      order by backfill_id
+      select a.backfill_id, a.job_id
+      from punctual.backfills a
+      join punctual.jobs j using (segment, job_id)
+      where a.segment = s.segment and a.ended_at is null
+        and (j.paused_at is null or j.cancelled_at is not null or a.made > a.succeeded + a.failed + a.cancelled)
+      order by a.backfill_id
       limit ${perSegment}::integer
     ) b`);
 }
@@ -62,8 +64,10 @@ export async function stepBackfill(db: Database, lanes: Lanes, backfillId: strin
     const backfill = await lockBackfill(tx, backfillId);
     if (backfill === null) return null;
     const ends = await noteEnds(tx, backfill);
-    const live = backfill.made - backfill.ended - ends.succeeded - ends.failed - ends.cancelled;
+    const noted = ends.succeeded + ends.failed + ends.cancelled;
+    const live = backfill.made - backfill.ended - noted;
     const step = nextStep({ ...backfill, live, unmade: backfill.total - backfill.made });
+    if (noted + step.make === 0 && step.state === backfill.state && !step.ended) return step;
     if (step.make > 0) await makeRuns(tx, lanes, backfill, step.make);
     await tx.query(sql`
       update punctual.backfills

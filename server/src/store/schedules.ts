@@ -430,11 +430,12 @@ export interface ShownSchedule {
 
 /** What people see of it. */
 export function toSchedule({ spec, rule, next_fire_at, runs_made, ended }: ShownSchedule): Schedule {
+  const asked = JSON.parse(spec) as Omit<Schedule, 'next_time' | 'runs_made' | 'ended' | 'words'>;
   return {
-    ...(JSON.parse(spec) as Omit<Schedule, 'next_time' | 'runs_made' | 'ended' | 'words'>),
+    ...asked,
     next_time: next_fire_at === null ? null : new Date(next_fire_at).toISOString(),
     runs_made,
     ended,
-    words: describe(JSON.parse(rule) as ScheduleRule),
+    words: describe(JSON.parse(rule) as ScheduleRule, { fixedDelay: asked.interval_mode === 'fixed_delay' }),
   };
 }

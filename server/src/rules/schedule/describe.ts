@@ -10,12 +10,17 @@ import { capital, everyWords, lengthWords, listWords, monthWords, nthWord, twoDi
 /** More times of day than this are told by their minutes and hours. */
 const MAX_TIMES = 6;
 
-export function describe(rule: ScheduleRule): string {
+/** `fixedDelay`: an interval that counts from the end of the run before. */
+export function describe(rule: ScheduleRule, { fixedDelay = false } = {}): string {
   const utc = (ms: number): string => `${localText(ms).replace('T', ' ')} UTC`;
   const words: string[] = [];
   if (rule.type === 'CRON') words.push(cronsOf(rule).map(describeCron).join('; '), rule.timezone);
   else
-    words.push(`Every ${lengthWords(rule.every_ms).replace(/^1 (\w+)$/, '$1')}, counted from ${utc(rule.anchor_ms)}`);
+    words.push(
+      fixedDelay
+        ? `${capital(lengthWords(rule.every_ms))} after the end of the run before`
+        : `Every ${lengthWords(rule.every_ms).replace(/^1 (\w+)$/, '$1')}, counted from ${utc(rule.anchor_ms)}`,
+    );
   if (rule.start_at !== null) words.push(`from ${utc(rule.start_at)}`);
   if (rule.end_at !== null) words.push(`until ${utc(rule.end_at)}`);
   if (rule.calendar !== null) words.push(calendarWords[rule.on_excluded]);
