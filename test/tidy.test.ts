@@ -212,6 +212,7 @@ const uses: Use[] = [
       'worker/src/': 'grace between signals, and the type `sleep`',
       'cli/src/start/': 'keeps other processes alive',
       'cli/src/commands/start.ts': 'waits a moment for the built-in worker before the banner',
+      'cli/src/commands/backfills.ts': 'asks again',
       'dashboard/src/live.ts': 'asks again',
     },
   },

@@ -66,6 +66,18 @@ const entries: Entry[] = [
     load: async () => (await import('./commands/calendars.ts')).addCalendars,
   },
   {
+    name: 'backfills',
+    summary: 'Make runs for past times of recurring jobs, see how far they are, cancel them',
+    group: using,
+    load: async () => (await import('./commands/backfills.ts')).addBackfills,
+  },
+  {
+    name: 'forecast',
+    summary: 'Show how many runs start when, and the slots they will need',
+    group: using,
+    load: async () => (await import('./commands/forecast.ts')).addForecast,
+  },
+  {
     name: 'import',
     summary: 'Make jobs of a crontab, of systemd timers or of Kubernetes CronJobs',
     group: using,

@@ -211,6 +211,40 @@ spec:
   assert.equal((await parsed<Import>(['import', 'kubernetes', '-', '--apply'], yaml)).jobs[0]?.outcome, 'there');
 });
 
+test('a backfill says what it would do, does it, and shows how far it is', async () => {
+  const { job_id } = await parsed<JobCreated>(['jobs', 'create', '--type', 'echo', '--cron', '* * * * *']);
+  const range = ['--from', '2026-01-01T00:00:00Z', '--to', '2026-01-01T00:09:00Z'];
+  const dry = await ask(['backfills', 'create', job_id, ...range]);
+  assert.match(
+    dry.stdout,
+    /^10 times, from 2026-01-01 00:00:00 UTC to .*; 0 have a run already; 10 runs would be made$/m,
+  );
+  assert.match(dry.stderr, /nothing was done; --apply does it/);
+  assert.match(await succeeds(['backfills', 'list', job_id, '--json']), /"backfills": \[\]/);
+  const watched = await succeeds([
+    'backfills',
+    'create',
+    job_id,
+    ...range,
+    '--max-concurrency',
+    '5',
+    '--apply',
+    '--watch',
+  ]);
+  assert.match(watched, /^DONE 10 of 10 done, 0 running, 0 to come$/m);
+  const [, id = ''] = /backfill (\S+):/.exec(watched) ?? [];
+  assert.match(await succeeds(['backfills', 'show', id]), /progress +10 of 10 done/);
+  assert.match(await succeeds(['backfills', 'cancel', id]), /is DONE/);
+  assert.match((await ask(['backfills', 'show', job_id])).stderr, /^punctual: /);
+});
+
+test('a forecast shows what starts when', async () => {
+  await succeeds(['jobs', 'create', '--type', 'echo', '--queue', 'forecast', '--cron', '*/5 * * * *']);
+  const shownForecast = await succeeds(['forecast', '--hours', '1', '--queue', 'forecast']);
+  assert.match(shownForecast, /^12 runs start until .* UTC, 0 of them wait already$/m);
+  assert.match(shownForecast, /^forecast +echo +12 /m);
+});
+
 test('an import without a server says that it needs one', async () => {
   const env = { PUNCTUAL_URL: 'http://127.0.0.1:1' };
   const { code, stderr } = await runPunctual(['import', 'crontab', '-', '--apply'], { env, input: '@daily x' });
@@ -226,6 +260,8 @@ test('help of the new commands says how they are used', async () => {
     ['schedule', 'preview'],
     ['jobs', 'occurrences'],
     ['calendars', 'put'],
+    ['backfills', 'create'],
+    ['forecast'],
     ['import', 'crontab'],
     ['import', 'systemd'],
     ['import', 'kubernetes'],

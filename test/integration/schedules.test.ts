@@ -153,6 +153,14 @@ for (const servers of [1, 3]) {
       }
     }
 
+    test('a run that is caught up has its whole time from when it was made', async () => {
+      const minute = Math.floor(Date.now() / 60_000 + 5) % 10;
+      const jobId = await create({ type: 'echo', cron_expression: `${minute}-59/10 * * * *`, run_timeout_ms: 60_000 });
+      await sleepSince(jobId, '15 minutes');
+      assert.equal((await house.ended(jobId, 120_000)).status, 'SUCCESS');
+      await house.client.jobs.cancel(jobId);
+    });
+
     test('queue_one: one waits for the end, the others are coalesced, never two at once', async () => {
       const jobId = await create({ type: 'hold', cron_expression: '* * * * * *' });
       const first = await house.runWith(jobId, 'RUNNING');

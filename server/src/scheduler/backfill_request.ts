@@ -31,10 +31,6 @@ function requireTimes(job: Job, timing: Timing | null): Timing {
     return refuse('invalid_schedule', [
       { path: 'interval_mode', message: 'is fixed_delay: its times depend on its runs, so none were missed' },
     ]);
-  if (job.run_timeout_ms !== null)
-    return refuse('invalid_schedule', [
-      { path: 'run_timeout_ms', message: 'counts from the time of the schedule: runs for past times could not start' },
-    ]);
   return timing;
 }
 

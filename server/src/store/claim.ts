@@ -69,15 +69,23 @@ export async function claimRuns(
     select t.run_id, t.job_id, t.lane_id, t.attempts + 1 as attempt, t.seq as fence, t.due_at::text as due_at,
            nullif(t.scheduled_for, t.due_at)::text as scheduled_for, j.name, j.user_id, j.payload, j.executor, j.max_retries,
            case when j.run_timeout_ms is null then j.timeout_ms
-                else least(j.timeout_ms, ceil(extract(epoch from t.scheduled_for - now()) * 1000 + j.run_timeout_ms))::integer
+                else least(j.timeout_ms, ceil(extract(epoch from ${wholeFrom(part`t`)} - now()) * 1000 + j.run_timeout_ms))::integer
            end as timeout_ms,
            case when j.cancelled_at is not null then 'cancelled'
                 when j.paused_at is not null then 'paused'
-                when t.scheduled_for + j.run_timeout_ms * interval '1 millisecond' <= now() then 'too_late'
+                when j.run_timeout_ms is not null and ${wholeFrom(part`t`)} + j.run_timeout_ms * interval '1 millisecond' <= now() then 'too_late'
            end as flag
            ${one === null ? part`, t.slot::integer as slot` : part`, 1 as slot`}
     from ${one === null ? part`numbered` : part`taken`} t
     join punctual.jobs j on j.segment = t.segment and j.job_id = t.job_id`);
+}
+
+/**
+ * From when the time of a whole run counts: its nominal time, or for one that was made later, to catch up or to fill
+ * in, when it was made, which its id tells.
+ */
+export function wholeFrom(run: Fragment): Fragment {
+  return part`greatest(${run}.scheduled_for, to_timestamp(('x' || substr(${run}.run_id::text, 1, 8) || substr(${run}.run_id::text, 10, 4))::bit(48)::bigint / 1000.0))`;
 }
 
 function takeReady({ segment, lanes, slots }: ClaimOrder): Fragment {

@@ -233,7 +233,7 @@ export async function findFailing(db: Queryable, segment: number, jobIds: readon
         from (
           select e.status
           from punctual.ended_runs e
-          where e.segment = s.segment and e.job_id = s.job_id and e.cause <> 'submit' and e.ended_at > s.failures_from
+          where e.segment = s.segment and e.job_id = s.job_id and e.cause <> 'submit' and e.cause <> 'backfill' and e.ended_at > s.failures_from
           order by e.run_id desc
           limit s.pause_after_failures
         ) last)`);

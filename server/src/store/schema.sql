@@ -7,7 +7,7 @@ create type punctual.attempt_outcome as enum ('failed', 'timed_out', 'lost', 'ca
 
 create type punctual.occurrence_reason as enum ('skipped_overlap', 'coalesced', 'too_old', 'paused', 'excluded', 'dropped');
 
-create type punctual.run_cause as enum ('submit', 'schedule', 'run_now', 'redrive');
+create type punctual.run_cause as enum ('submit', 'schedule', 'run_now', 'redrive', 'backfill');
 
 create type punctual.run_outcome as enum ('SUCCESS', 'FAILED', 'CANCELLED', 'DROPPED');
 
@@ -35,6 +35,45 @@ create table punctual.attempts (
   error text,
   constraint attempts_pkey primary key (segment, run_id, lease_id, ended_at)
 ) partition by range (ended_at);
+
+create table punctual.backfill_times (
+  segment smallint not null,
+  backfill_id uuid not null,
+  scheduled_for timestamp with time zone not null,
+  run_id uuid,
+  outcome punctual.run_outcome,
+  constraint backfill_times_pkey primary key (segment, backfill_id, scheduled_for),
+  constraint backfill_times_check check (((run_id is not null) or (outcome is null)))
+);
+create unique index backfill_times_by_run on punctual.backfill_times using btree (segment, run_id) where (run_id is not null);
+create index backfill_times_live on punctual.backfill_times using btree (segment, backfill_id, run_id) where ((run_id is not null) and (outcome is null));
+create index backfill_times_to_make on punctual.backfill_times using btree (segment, backfill_id, scheduled_for) where (run_id is null);
+
+create table punctual.backfills (
+  segment smallint not null,
+  backfill_id uuid not null,
+  job_id uuid not null,
+  from_at timestamp with time zone not null,
+  to_at timestamp with time zone not null,
+  newest_first boolean not null,
+  max_concurrency smallint not null,
+  include_done boolean not null,
+  state text not null default 'RUNNING'::text,
+  already integer not null default 0,
+  total integer not null default 0,
+  made integer not null default 0,
+  succeeded integer not null default 0,
+  failed integer not null default 0,
+  cancelled integer not null default 0,
+  created_at timestamp with time zone not null default now(),
+  ended_at timestamp with time zone,
+  constraint backfills_pkey primary key (segment, backfill_id),
+  constraint backfills_check check (((made <= total) and (((succeeded + failed) + cancelled) <= made))),
+  constraint backfills_max_concurrency_check check (((max_concurrency >= 1) and (max_concurrency <= 100))),
+  constraint backfills_state_check check ((state = any (array['RUNNING'::text, 'DONE'::text, 'CANCELLED'::text])))
+);
+create index backfills_active on punctual.backfills using btree (segment, backfill_id) where (ended_at is null);
+create index backfills_by_job on punctual.backfills using btree (segment, job_id, backfill_id);
 
 create table punctual.calendars (
   name text not null,

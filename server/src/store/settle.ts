@@ -15,7 +15,8 @@
 // A run whose cancel was asked for is not tried again: its failure is recorded as CANCELLED.
 import { int2s, int8s, texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
-import { sql } from './sql.ts';
+import { wholeFrom } from './claim.ts';
+import { part, sql } from './sql.ts';
 
 export interface Settlement {
   run_id: string;
@@ -177,7 +178,7 @@ export interface FailingRun extends Lease {
 export async function readFailing(db: Queryable, segment: number, leases: readonly Lease[]): Promise<FailingRun[]> {
   return db.query<FailingRun>(sql`
     select r.run_id, r.lease_id, r.attempt, j.max_retries, j.backoff,
-           extract(epoch from r.scheduled_for - now()) * 1000 + j.run_timeout_ms as left_ms
+           case when j.run_timeout_ms is not null then extract(epoch from ${wholeFrom(part`r`)} - now()) * 1000 + j.run_timeout_ms end as left_ms
     from unnest(${leases.map((lease) => lease.run_id)}::uuid[], ${leases.map((lease) => lease.lease_id)}::uuid[]) as l (run_id, lease_id)
     join punctual.running r on r.segment = ${segment}::smallint and r.run_id = l.run_id and r.lease_id = l.lease_id
     join punctual.jobs j on j.segment = r.segment and j.job_id = r.job_id`);

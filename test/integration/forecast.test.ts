@@ -1,0 +1,95 @@
+// The forecast over a real house: what it counts is what the planner then makes.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Forecaster } from '@punctual/server/internal/scheduler/forecast';
+import { openHouse } from '../support/house.ts';
+
+const minuteMs = 60_000;
+
+test('a forecast counts times of schedules and runs that wait, by queue and type', async () => {
+  await using house = await openHouse();
+  const { jobs } = house.client;
+  await jobs.create({ type: 'mail', queue: 'fast', cron_expression: '*/5 * * * *' });
+  await jobs.create({ type: 'mail', queue: 'fast', cron_expression: '*/5 * * * *', timezone: 'Europe/Paris' });
+  await jobs.create({ type: 'report', interval_ms: 1000 });
+  const paused = await jobs.create({ type: 'report', interval_ms: 1000 });
+  await jobs.pause(paused.job_id);
+  await jobs.create({ type: 'late', delay_ms: 90 * minuteMs });
+  await jobs.create({ type: 'late', delay_ms: 1000 * minuteMs });
+
+  const forecast = await house.client.forecast({ hours: 2 });
+  assert.equal(forecast.complete, true);
+  assert.equal(forecast.bucket_ms, minuteMs);
+  assert.equal(Date.parse(forecast.to) - Date.parse(forecast.from), 120 * minuteMs);
+  const runs = Object.fromEntries(forecast.groups.map((group) => [`${group.queue} ${group.type}`, group.runs]));
+  assert.deepEqual(runs, { 'default report': 7200, 'fast mail': 48, 'default late': 1 });
+  assert.equal(forecast.runs, 7249);
+  assert.equal(forecast.waiting, 1);
+  assert.equal(
+    forecast.buckets.reduce((sum, bucket) => sum + bucket.runs, 0),
+    7249,
+  );
+  assert.equal(forecast.busiest_minutes.length, 10);
+  const busiest = forecast.busiest_minutes[0]?.runs ?? 0;
+  assert.ok(
+    busiest === 62 || busiest === 63,
+    'sixty by the interval, two by the fives, and the late one where it falls',
+  );
+  assert.equal(new Date(forecast.busiest_minutes[0]?.at ?? '').getUTCMinutes() % 5, 0);
+  assert.equal(forecast.buckets[0]?.slots, null, 'nothing has run yet');
+  assert.match(forecast.groups[0]?.note ?? '', /^No run/);
+
+  const mails = await house.client.forecast({ hours: 24, queue: 'fast', type: 'mail' });
+  assert.equal(mails.runs, 576);
+  assert.equal(mails.bucket_ms, 5 * minuteMs);
+  assert.equal((await house.client.forecast({ hours: 168, queue: 'nobody' })).runs, 0);
+  assert.equal((await house.client.forecast({ hours: 24, type: 'late' })).runs, 2);
+});
+
+test('a forecast may begin later, and knows how long runs took', async () => {
+  await using house = await openHouse({ workers: 1, handlers: { mail: async () => null } });
+  const { job_id } = await house.client.jobs.create({ type: 'mail', cron_expression: '0 9 * * *' });
+  await house.client.jobs.runNow(job_id);
+  await house.ended(job_id);
+  const from = new Date(Date.now() + 40 * 24 * 3_600_000).toISOString();
+  const { runs, groups, buckets, runs_with_history } = await house.client.forecast({ from, hours: 72 });
+  assert.equal(runs, 3);
+  assert.equal(runs_with_history, 3);
+  assert.equal(groups[0]?.sample, 1);
+  assert.equal(groups[0]?.note, null);
+  assert.ok((groups[0]?.median_ms ?? -1) >= 0);
+  assert.equal(typeof buckets[0]?.slots, 'number');
+});
+
+test('bad questions are refused', async () => {
+  await using house = await openHouse();
+  await assert.rejects(house.client.forecast({ hours: 169 }), {
+    code: 'invalid_input',
+    message: /hours must be <= 168/,
+  });
+  await assert.rejects(house.client.forecast({ hours: 0 }), { code: 'invalid_input' });
+  await assert.rejects(house.client.forecast({ from: 'tomorrow' }), { code: 'invalid_input', message: /^from / });
+  await assert.rejects(house.client.forecast({ from: '2126-01-01T00:00:00Z' }), {
+    code: 'invalid_input',
+    message: 'from must be within the next 366 days',
+  });
+});
+
+test('a forecast whose time is up says so, and the same question is answered from memory', async () => {
+  await using house = await openHouse();
+  await house.client.jobs.createMany(
+    Array.from({ length: 50 }, () => ({ type: 'tick', cron_expression: '* * * * * *' })),
+  );
+  const hurried = new Forecaster({ db: house.db, segments: [0, 1, 2, 3], budgetMs: 0 });
+  const none = await hurried.get({ hours: 168 });
+  assert.deepEqual([none.complete, none.schedules, none.runs], [false, 0, 0]);
+
+  const patient = new Forecaster({ db: house.db, segments: [0, 1, 2, 3] });
+  const [one, other] = await Promise.all([patient.get({ hours: 1 }), patient.get({ hours: 1 })]);
+  assert.equal(one, other);
+  assert.deepEqual([one.complete, one.schedules, one.runs], [true, 50, 50 * 3600]);
+  assert.equal(await patient.get({ hours: 1 }), one);
+  const many = await Promise.allSettled([2, 3, 4, 5, 6, 7].map((hours) => patient.get({ hours })));
+  const refused = many.filter((answer) => answer.status === 'rejected');
+  assert.equal(refused.length, 2, 'four at most wait for their turn');
+});
