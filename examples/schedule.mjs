@@ -17,7 +17,8 @@ try {
     count: 2,
   });
   console.log(preview.words);
-  for (const { local, utc, note } of preview.times) console.log(`  ${local} is ${utc}${note === null ? '' : `: ${note}`}`);
+  for (const { local, utc, note } of preview.times)
+    console.log(`  ${local} is ${utc}${note === null ? '' : `: ${note}`}`);
 
   const { job_id } = await client.jobs.create({
     name: 'tick',

@@ -12,8 +12,8 @@ import { latency } from './latency.mjs';
 import { lateness } from './lateness.mjs';
 import { lifecycle } from './lifecycle.mjs';
 import { memory } from './memory.mjs';
-import { snapshot } from './snapshot.mjs';
 import { schedules } from './schedules.mjs';
+import { snapshot } from './snapshot.mjs';
 import { submit } from './submit.mjs';
 
 export const measures = [submit, bulk, drain, lifecycle, latency, lateness, due, future, memory, snapshot, schedules];

@@ -94,7 +94,7 @@ async function fallDue(house, client, herd) {
   // A queue that no worker serves: what is measured is planning.
   const job = { type: 'nobody', queue: 'herd', cron_expression };
   for (let made = 0; made < herd; made += 1000)
-    await client.jobs.createMany(Array(Math.min(1000, herd - made)).fill(job));
+    await client.jobs.createMany(Array.from({ length: Math.min(1000, herd - made) }, () => job));
   if (wall() > at - 1000) throw new Error(`it took too long to create ${herd} schedules`);
   await sleep(at - 2000 - wall());
   let others = true;

@@ -241,14 +241,15 @@ for (const servers of [1, 3]) {
         key: string,
         payload: unknown,
         server = 0,
-      ): Promise<{ status: number; body: any; replayed: boolean }> => {
+      ): Promise<{ status: number; body: { job_id: string; code?: string }; replayed: boolean }> => {
         const response = await fetch(`${house.servers[server % servers]?.url}/jobs`, {
           method: 'POST',
           headers: { 'content-type': 'application/json', 'idempotency-key': key },
           body: JSON.stringify({ type: 'echo', payload }),
         });
         const replayed = response.headers.get('idempotency-replayed') === 'true';
-        return { status: response.status, body: await response.json(), replayed };
+        const body = (await response.json()) as { job_id: string; code?: string };
+        return { status: response.status, body, replayed };
       };
       const keyAt = (ms: number, spread = '00a'): string => {
         const time = ms.toString(16).padStart(12, '0');
@@ -262,7 +263,7 @@ for (const servers of [1, 3]) {
         assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([201]));
         assert.deepEqual(new Set(answers.map(({ body }) => body.job_id.slice(0, 32))), new Set([key.slice(4, 36)]));
         assert.equal(answers.filter(({ replayed }) => !replayed).length, 1);
-        assert.equal((await house.ended(answers[0]?.body.job_id)).result, 1);
+        assert.equal((await house.ended(answers[0]?.body.job_id ?? '')).result, 1);
         assert.equal(await house.count('submissions', `where key = '${key}'`), 0);
       });
       test('does not take others down that share its statement', async () => {

@@ -24,8 +24,8 @@ import { createJobs } from '@punctual/server/internal/store/jobs';
 import { Lanes } from '@punctual/server/internal/store/lanes';
 import {
   beginDelays,
-  databaseNow,
   type DueSchedule,
+  databaseNow,
   getSchedule,
   type Planned,
   readDue,
@@ -125,7 +125,12 @@ async function whole(): Promise<void> {
 const claim = (from: 'ready' | 'due' = 'ready', tx: Queryable = db) =>
   claimRuns(
     tx,
-    { segment, lanes: [{ lane_id: laneId, after: 0 }], slots: Array(5).fill(session), lease_id: lease },
+    {
+      segment,
+      lanes: [{ lane_id: laneId, after: 0 }],
+      slots: Array.from({ length: 5 }, () => session),
+      lease_id: lease,
+    },
     from,
   );
 const lease = randomUUID();

@@ -32,7 +32,7 @@ for (const servers of [1, 3]) {
 
     const create = async (job: CreateJob): Promise<string> => (await house.client.jobs.create(job)).job_id;
     const ledger = async (jobId: string): Promise<Occurrence[]> =>
-      (await house.client.jobs.occurrences(jobId, { limit: 200 })).occurrences.reverse();
+      (await house.client.jobs.occurrences(jobId, { limit: 200 })).occurrences.toReversed();
 
     /** As if no server had looked at the schedule since then. */
     const sleepSince = async (jobId: string, interval: string): Promise<void> => {
@@ -216,14 +216,14 @@ for (const servers of [1, 3]) {
         [paused.status, paused.pause_note, paused.schedule?.next_time],
         ['PAUSED', 'the mail server moves', null],
       );
-      const before = (await ledger(jobId)).length;
+      const known = (await ledger(jobId)).length;
       await new Promise((resolve) => setTimeout(resolve, 2500));
-      assert.equal((await ledger(jobId)).length, before);
+      assert.equal((await ledger(jobId)).length, known);
       await house.client.jobs.resume(jobId);
       const entries = await eventually(
         async () => {
           const all = await ledger(jobId);
-          assert.ok(all.slice(before).some((entry) => entry.run_id !== null));
+          assert.ok(all.slice(known).some((entry) => entry.run_id !== null));
           return all;
         },
         { withinMs: 15_000 },

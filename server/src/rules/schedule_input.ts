@@ -133,7 +133,7 @@ export function toRule(
 }
 
 export function compile(calendar: PutCalendar, refused: FieldError[]): CompiledCalendar | null {
-  const compiled = compileCalendar(calendar as Parameters<typeof compileCalendar>[0]);
+  const compiled = compileCalendar(calendar);
   if ('calendar' in compiled) return compiled.calendar;
   refused.push(...compiled.refused);
   return null;

@@ -1,12 +1,13 @@
 // The planner: schedules whose time has come are read, decided about by the rule (rules/plan.ts) and written, a batch of
 // one segment at a time. Any number of servers may do it: of two that plan the same turn, one writes (store/schedules.ts).
-import type { Metrics } from '../base/metrics.ts';
+
 import type { Logger } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
 import { type Plan, planTimes } from '../rules/plan.ts';
 import type { ScheduleRule } from '../rules/schedule/rule.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
-import { cancelRun, type CancelOrder, liveRunIds } from '../store/run_moves.ts';
+import { type CancelOrder, cancelRun, liveRunIds } from '../store/run_moves.ts';
 import { type DueSchedule, readDue, releaseBlocked, writePlans } from '../store/schedules.ts';
 
 export interface PlannerParts {

@@ -16,9 +16,9 @@ import {
   makeRun,
   orderCancel,
   putBack,
+  type TakenRun,
   takePausedRun,
   takeRun,
-  type TakenRun,
 } from './run_moves.ts';
 import { getSchedule, type NewSchedule, replaceSchedule, resumeSchedule, stopSchedule, takeTurn } from './schedules.ts';
 import { part, sql } from './sql.ts';

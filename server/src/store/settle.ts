@@ -14,8 +14,8 @@
 //
 // A run whose cancel was asked for is not tried again: its failure is recorded as CANCELLED.
 import { int2s, int8s, texts, uuids } from './arrays.ts';
-import type { Queryable } from './database.ts';
 import { wholeFrom } from './claim.ts';
+import type { Queryable } from './database.ts';
 import { part, sql } from './sql.ts';
 
 export interface Settlement {
