@@ -1,6 +1,7 @@
 // Work meets hands: collects the demand of all workers connected here and claims for them in wide batches, a segment at a
 // time, where there may be work. Woken by submits, due runs, returned runs, other servers, and once a poll interval for
 // all segments: a lost wake costs latency, never work.
+import { monotonicMs } from '../base/clock.ts';
 import { newToken } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
@@ -23,6 +24,8 @@ export interface ClaimerOptions {
 /** More claimers than this on one database only add latency. */
 const maxClaims = 2;
 const maxClaimRuns = 500;
+const restFactor = 200;
+const maxRestMs = 30_000;
 
 /** Sessions that can serve the same lanes, and where there may be work for them. */
 interface Group {
@@ -32,6 +35,8 @@ interface Group {
   hot: Set<number>;
   /** Segments whose next claim looks from the start, also for rows that committed late, below the mark. */
   deep: Set<number>;
+  /** Monotonic ms before which a segment is not looked through from the start again. */
+  deepAfter: Map<number, number>;
   claiming: Set<number>;
   /** Segments in which more was waiting than could be claimed. */
   behind: Set<number>;
@@ -67,6 +72,7 @@ export class Claimer {
         lanes: { version: -1, ids: [] },
         hot: new Set(this.#all),
         deep: new Set(this.#all),
+        deepAfter: new Map(),
         claiming: new Set(),
         behind: new Set(),
       };
@@ -90,10 +96,11 @@ export class Claimer {
   }
 
   wakeAll(): void {
+    const now = monotonicMs();
     for (const group of this.#groups.values()) {
       for (const segment of this.#all) {
         group.hot.add(segment);
-        group.deep.add(segment);
+        if (now >= (group.deepAfter.get(segment) ?? 0)) group.deep.add(segment);
       }
     }
     this.run();
@@ -197,8 +204,10 @@ export class Claimer {
       after: deep ? 0 : this.#lowWater.of(segment, lane_id),
     }));
     const lease_id = newToken();
+    const begun = monotonicMs();
     try {
       const runs = lanes.length === 0 ? [] : await claimRuns(this.#options.db, { segment, lanes, slots, lease_id });
+      if (deep) group.deepAfter.set(segment, restAfter(begun, monotonicMs()));
       release(slots);
       for (const run of runs) this.#lowWater.taken(segment, run.lane_id, Number(run.fence));
       if (runs.length === slots.length) {
@@ -279,6 +288,11 @@ function takeSlots(sessions: Iterable<Session>): Session[] {
     }
   }
   return slots;
+}
+
+/** A long look through entries that vacuum could not remove is followed by a rest, so that looking never is the work. */
+function restAfter(begun: number, ended: number): number {
+  return ended + Math.min(maxRestMs, (ended - begun) * restFactor);
 }
 
 /** The worker's next call, with no other open, is compared with the book. */

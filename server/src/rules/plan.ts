@@ -58,9 +58,8 @@ const maxSpreadMs = 5 * 60_000;
 
 export function planTimes(input: PlanInput): Plan {
   if (input.fixed_delay) return planDelay(input);
-  const { rule, planned_until_ms, now_ms } = input;
-  const found = occurrencesAfter(rule, planned_until_ms, { limit: scheduleLimits.max_items, untilMs: now_ms });
-  if (!found.exhausted) return planSome(input, found.items, found.lookedUntilMs);
+  const found = findTimes(input);
+  if ('looked_until_ms' in found) return planSome(input, found.items, found.looked_until_ms);
   const { runs, others } = choose(input, found.items);
   const { times, cancel_others } = overlap(input, runs);
   const last = lastRun(times, input.runs_left);
@@ -68,13 +67,31 @@ export function planTimes(input: PlanInput): Plan {
     const upTo = [...others, ...times].filter((time) => time.nominal_ms <= last);
     return { times: inSpans(upTo), planned_until_ms: last, next_ms: null, ended: true, cancel_others };
   }
-  const next = occurrencesAfter(rule, now_ms);
   return {
     times: inSpans([...others, ...times]),
-    planned_until_ms: now_ms,
-    next_ms: next.items[0]?.nominal_ms ?? (next.exhausted ? null : next.lookedUntilMs),
-    ended: next.items.length === 0 && next.exhausted,
+    planned_until_ms: input.now_ms,
+    next_ms: found.next_ms,
+    ended: found.next_ms === null,
     cancel_others,
+  };
+}
+
+type Times = { items: Occurrence[]; next_ms: number | null } | { items: Occurrence[]; looked_until_ms: number };
+
+/** The times that have come and the next one; or as many as one plan takes, and how far that reaches. */
+function findTimes({ rule, planned_until_ms, now_ms }: PlanInput): Times {
+  // Mostly one has come, and the second is the next.
+  const two = occurrencesAfter(rule, planned_until_ms, { limit: 2 });
+  const later = two.items.find((item) => item.nominal_ms > now_ms);
+  if (later !== undefined || two.exhausted) {
+    return { items: two.items.filter((item) => item.nominal_ms <= now_ms), next_ms: later?.nominal_ms ?? null };
+  }
+  const found = occurrencesAfter(rule, planned_until_ms, { limit: scheduleLimits.max_items, untilMs: now_ms });
+  if (!found.exhausted) return { items: found.items, looked_until_ms: found.lookedUntilMs };
+  const next = occurrencesAfter(rule, now_ms);
+  return {
+    items: found.items,
+    next_ms: next.items[0]?.nominal_ms ?? (next.exhausted ? null : next.lookedUntilMs),
   };
 }
 
