@@ -45,26 +45,18 @@ const liveRuns = part`(
   + (select count(*) from punctual.ready r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit' and r.cause <> 'backfill')
   + (select count(*) from punctual.waiting r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit' and r.cause <> 'backfill' and r.reason <> 'overlap'))::integer`;
 
-/**
- * Plans are made a moment before the time, so that the run waits for its instant where every other future run does: many
- * that come close together are planned together, and none is late because of another. Times in this moment are planned
- * like those that have come.
- */
-export const aheadMs = 250;
-const nowAhead = part`now() + ${aheadMs}::integer * interval '1 millisecond'`;
-
 /** Schedules of a segment whose time has come, the longest overdue first. */
 export async function readDue(db: Queryable, segment: number, limit: number): Promise<DueSchedule[]> {
   return db.query<DueSchedule>(sql`
     select s.job_id, s.turn, s.rule, s.fixed_delay, s.overlap::text as overlap, s.catch_up::text as catch_up, s.max_catch_up_age_ms,
            s.max_catch_up_count, s.max_runs - s.runs_made as runs_left, ${ms(part`s.next_fire_at`)} as next_ms,
-           ${ms(part`s.planned_until`)} as planned_until_ms, ${ms(part`s.paused_until`)} as paused_until_ms, ${ms(nowAhead)} as now_ms,
+           ${ms(part`s.planned_until`)} as planned_until_ms, ${ms(part`s.paused_until`)} as paused_until_ms, ${ms(part`now()`)} as now_ms,
            ${liveRuns} as live,
            (select count(*) from punctual.waiting r where r.segment = s.segment and r.job_id = s.job_id and r.reason = 'overlap')::integer as blocked,
            j.queue, j.type, coalesce(j.executor::jsonb ->> 'kind', 'handler') as executor, j.priority
     from punctual.schedules s
     join punctual.jobs j using (segment, job_id)
-    where s.segment = ${segment}::smallint and s.next_fire_at <= ${nowAhead}
+    where s.segment = ${segment}::smallint and s.next_fire_at <= now()
     order by s.next_fire_at
     limit ${limit}::integer`);
 }
@@ -149,7 +141,7 @@ export async function writePlans(db: Queryable, segment: number, plans: readonly
   return { jobs: new Set(jobs ?? []), runs, next_run_ms: next_run_ms === null ? null : Number(next_run_ms) };
 }
 
-/** For each segment with a schedule to look at: milliseconds until the earliest is to be planned, negative when overdue. */
+/** For each segment with a schedule to look at: milliseconds until the earliest, negative when overdue. */
 export async function nextPlans(
   db: Queryable,
   segments: readonly number[],
@@ -164,7 +156,7 @@ export async function nextPlans(
       order by s.next_fire_at
       limit 1
     ) next`);
-  return rows.map((row) => ({ segment: row.segment, in_ms: Number(row.in_ms) - aheadMs }));
+  return rows.map((row) => ({ segment: row.segment, in_ms: Number(row.in_ms) }));
 }
 
 /**
