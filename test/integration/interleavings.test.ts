@@ -6,38 +6,34 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { firstRunId, newId } from '@punctual/server/internal/base/ids';
 import { prepareJob } from '@punctual/server/internal/rules/job';
 import { type ClaimedRun, claimRuns } from '@punctual/server/internal/store/claim';
-import { type Database, openDatabase, type Queryable } from '@punctual/server/internal/store/database';
+import type { Database, Queryable } from '@punctual/server/internal/store/database';
 import { redriveOne } from '@punctual/server/internal/store/dead_letters';
 import { moveDue } from '@punctual/server/internal/store/due';
 import { checkInvariants } from '@punctual/server/internal/store/invariants';
 import { cancelJob, pauseJob, runJobNow, updateJob } from '@punctual/server/internal/store/job_moves';
 import { createJobs, type NewJob } from '@punctual/server/internal/store/jobs';
-import { Lanes } from '@punctual/server/internal/store/lanes';
+import type { Lanes } from '@punctual/server/internal/store/lanes';
 import { cancelRun } from '@punctual/server/internal/store/run_moves';
 import { appendLogs } from '@punctual/server/internal/store/run_records';
 import { getRun } from '@punctual/server/internal/store/runs';
 import { type Settlement, settleRuns } from '@punctual/server/internal/store/settle';
 import { expireSessions, extendSessions, reapRuns, registerSession } from '@punctual/server/internal/store/workers';
-import { createDatabase } from '../support/database.ts';
+import { type Book, echoWorker, openBook } from '../support/book.ts';
 
 const segment = 0;
 const session = randomUUID();
 const slot = { session_id: session, worker_id: 'w' };
+let book: Book;
 let db: Database;
 let lanes: Lanes;
 let laneId: number;
-let drop: () => Promise<void>;
 
 before(async () => {
-  const created = await createDatabase({ migrated: true });
-  drop = created.drop;
-  db = openDatabase({ url: created.url, poolSize: 8, queryTimeoutMs: 10_000 });
-  lanes = new Lanes(db);
-  laneId =
-    (await lanes.ensure([{ queue: 'default', type: 'echo', executor: 'handler', priority: 5 }]))[0]?.lane_id ?? 0;
+  book = await openBook();
+  ({ db, lanes, laneId } = book);
 });
 beforeEach(async () => {
-  for (const table of [
+  await book.clear(
     'jobs',
     'waiting',
     'ready',
@@ -47,21 +43,11 @@ beforeEach(async () => {
     'dead_letters',
     'log_chunks',
     'submissions',
-    'workers',
-  ]) {
-    await db.query({ name: '', text: `delete from punctual.${table}`, values: [] });
-  }
-  await registerSession(
-    db,
-    { session_id: session, worker_id: 'w' },
-    { host: 'h', pid: 1, version: '1', slots: 10, types: ['echo'], executors: [], queues: null },
-    60_000,
   );
+  await book.clear('workers');
+  await registerSession(db, slot, echoWorker, 60_000);
 });
-after(async () => {
-  await db.close();
-  await drop();
-});
+after(() => book.close());
 
 async function submit(more: object = {}, tx: Queryable = db): Promise<{ job_id: string; run_id: string }> {
   const prepared = prepareJob({ type: 'echo', ...more }, Date.now());

@@ -9,7 +9,7 @@ import { planTimes } from '@punctual/server/internal/rules/plan';
 import type { ScheduleRule } from '@punctual/server/internal/rules/schedule/rule';
 import { prepareSchedule } from '@punctual/server/internal/rules/schedule_input';
 import { claimRuns } from '@punctual/server/internal/store/claim';
-import { type Database, openDatabase, type Queryable } from '@punctual/server/internal/store/database';
+import type { Database, Queryable } from '@punctual/server/internal/store/database';
 import { moveDue } from '@punctual/server/internal/store/due';
 import { checkInvariants } from '@punctual/server/internal/store/invariants';
 import {
@@ -21,7 +21,7 @@ import {
   updateJob,
 } from '@punctual/server/internal/store/job_moves';
 import { createJobs } from '@punctual/server/internal/store/jobs';
-import { Lanes } from '@punctual/server/internal/store/lanes';
+import type { Lanes } from '@punctual/server/internal/store/lanes';
 import {
   beginDelays,
   type DueSchedule,
@@ -34,36 +34,23 @@ import {
 } from '@punctual/server/internal/store/schedules';
 import { settleSuccesses } from '@punctual/server/internal/store/settle';
 import { registerSession } from '@punctual/server/internal/store/workers';
-import { createDatabase } from '../support/database.ts';
+import { type Book, echoWorker, openBook } from '../support/book.ts';
 
 const segment = 0;
 const session = { session_id: randomUUID(), worker_id: 'w' };
+let book: Book;
 let db: Database;
 let lanes: Lanes;
 let laneId: number;
-let drop: () => Promise<void>;
+let query: Book['query'];
 
 before(async () => {
-  const created = await createDatabase({ migrated: true });
-  drop = created.drop;
-  db = openDatabase({ url: created.url, poolSize: 8, queryTimeoutMs: 10_000 });
-  lanes = new Lanes(db);
-  laneId =
-    (await lanes.ensure([{ queue: 'default', type: 'echo', executor: 'handler', priority: 5 }]))[0]?.lane_id ?? 0;
-  const worker = { host: 'h', pid: 1, version: '1', slots: 10, types: ['echo'], executors: [], queues: null };
-  await registerSession(db, session, worker, 600_000);
+  book = await openBook();
+  ({ db, lanes, laneId, query } = book);
+  await registerSession(db, session, echoWorker, 600_000);
 });
-beforeEach(async () => {
-  for (const table of ['jobs', 'schedules', 'occurrences', 'waiting', 'ready', 'running', 'ended_runs'])
-    await query(`delete from punctual.${table}`);
-});
-after(async () => {
-  await db.close();
-  await drop();
-});
-
-const query = <Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> =>
-  db.query<Row>({ name: '', text, values });
+beforeEach(() => book.clear('jobs', 'schedules', 'occurrences', 'waiting', 'ready', 'running', 'ended_runs'));
+after(() => book.close());
 
 /** A job of every minute, whose last time came some seconds ago and is not planned yet. */
 async function overdue(fields: object = {}): Promise<string> {

@@ -38,6 +38,7 @@ export interface ScheduleContext {
   anchor_ms?: number;
 }
 
+/** What is written of a schedule when it is made or changed. */
 export interface PreparedSchedule {
   spec: string;
   rule: string;
@@ -49,6 +50,7 @@ export interface PreparedSchedule {
   max_runs: number | null;
   fixed_delay: boolean;
   pause_after_failures: number | null;
+  /** Its first time after now. */
   next_ms: number | null;
 }
 

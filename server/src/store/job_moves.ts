@@ -7,6 +7,7 @@
 import { PunctualError } from '@punctual/contract';
 import { newId, segmentOf } from '../base/ids.ts';
 import type { PreparedUpdate } from '../rules/job.ts';
+import type { PreparedSchedule } from '../rules/schedule_input.ts';
 import type { Database, Queryable } from './database.ts';
 import type { Lanes } from './lanes.ts';
 import {
@@ -20,7 +21,7 @@ import {
   takePausedRun,
   takeRun,
 } from './run_moves.ts';
-import { getSchedule, type NewSchedule, replaceSchedule, resumeSchedule, stopSchedule, takeTurn } from './schedules.ts';
+import { getSchedule, replaceSchedule, resumeSchedule, stopSchedule, takeTurn } from './schedules.ts';
 import { part, sql } from './sql.ts';
 
 interface LockedJob {
@@ -46,7 +47,7 @@ export async function updateJob(
     update,
     ifVersion,
     recurring = null,
-  }: { jobId: string; update: PreparedUpdate; ifVersion: number | null; recurring?: NewSchedule | null },
+  }: { jobId: string; update: PreparedUpdate; ifVersion: number | null; recurring?: PreparedSchedule | null },
 ): Promise<void> {
   await db.transaction(async (tx) => {
     const job = await lockJob(tx, jobId);

@@ -11,6 +11,7 @@ import { newId, segmentOf } from '../base/ids.ts';
 import type { PlannedTime } from '../rules/plan.ts';
 import { describe } from '../rules/schedule/describe.ts';
 import type { ScheduleRule } from '../rules/schedule/rule.ts';
+import type { PreparedSchedule } from '../rules/schedule_input.ts';
 import { int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { type Fragment, part, sql } from './sql.ts';
@@ -263,27 +264,13 @@ export async function databaseNow(db: Queryable): Promise<number> {
   return Number(rows[0]?.now_ms);
 }
 
-/** What to write of a schedule, when it is made or changed. */
-export interface NewSchedule {
-  spec: string;
-  rule: string;
-  calendar: string | null;
-  overlap: string;
-  catch_up: string;
-  max_catch_up_age_ms: number | null;
-  max_catch_up_count: number;
-  max_runs: number | null;
-  fixed_delay: boolean;
-  pause_after_failures: number | null;
-  /** Its first time after now. */
-  next_ms: number | null;
-}
-
 /** The insert of schedules beside their jobs, for the statement that creates both: those of `input` only. */
-export function insertSchedules(rows: readonly { job_id: string; segment: number; schedule: NewSchedule }[]): Fragment {
+export function insertSchedules(
+  rows: readonly { job_id: string; segment: number; schedule: PreparedSchedule }[],
+): Fragment {
   const pick =
-    <T>(of: (schedule: NewSchedule) => T) =>
-    (row: { schedule: NewSchedule }): T =>
+    <T>(of: (schedule: PreparedSchedule) => T) =>
+    (row: { schedule: PreparedSchedule }): T =>
       of(row.schedule);
   return part`
     scheduled as (
@@ -340,7 +327,7 @@ export function insertSchedules(rows: readonly { job_id: string; segment: number
 /** Replaces a schedule that has nothing overdue: times from now on follow the new one. False: plan first, then again. */
 export async function replaceSchedule(
   tx: Queryable,
-  { jobId, next, paused }: { jobId: string; next: NewSchedule; paused: boolean },
+  { jobId, next, paused }: { jobId: string; next: PreparedSchedule; paused: boolean },
 ): Promise<boolean> {
   const rows = await tx.query<{ job_id: string }>(sql`
     update punctual.schedules s
