@@ -33,7 +33,9 @@ const words = {
 };
 
 const changeFlags = flagsFrom(CreateJob.properties, settable, { words });
-const createFlags = flagsFrom(CreateJob.properties, ['type', 'user_id']);
+const createFlags = flagsFrom(CreateJob.properties, ['type', 'user_id', 'requires', 'concurrency_key', 'units'], {
+  words: { requires: 'A label the worker must have' },
+});
 const backoffFlags = flagsFrom(Backoff.properties, Object.keys(Backoff.properties), {
   prefix: 'backoff',
   words: {

@@ -77,7 +77,7 @@ const worker: Worker = {
     types: ['echo'],
     executors: ['http'],
   },
-  ...{ queues: null, started_at: before(0), seen_at: before(0), lease_until: before(-9_000) },
+  ...{ queues: null, labels: [], started_at: before(0), seen_at: before(0), lease_until: before(-9_000) },
 };
 
 const letter: DeadLetter = {

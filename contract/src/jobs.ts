@@ -151,6 +151,26 @@ export const CreateJob = closed(
     ),
     executor: Type.Optional(Executor),
     user_id: Type.Optional(described(Label, { description: 'Whose job it is' })),
+    requires: Type.Optional(
+      Type.Array(Label, {
+        maxItems: limits.max_labels,
+        uniqueItems: true,
+        description: 'Labels a worker must have to run it, such as gpu',
+      }),
+    ),
+    concurrency_key: Type.Optional(
+      described(Label, {
+        description: 'Runs of jobs with the same key are limited together, whatever their type; see /limits',
+      }),
+    ),
+    units: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: limits.max_units,
+        default: defaults.units,
+        description: 'How much of a rate limit a run uses',
+      }),
+    ),
     schedule_type: Type.Optional(
       described(ScheduleType, {
         description:
@@ -181,6 +201,9 @@ export const Job = Type.Object(
     queue: Type.String(),
     priority: Type.Integer(),
     tags: Type.Array(Type.String()),
+    requires: Type.Optional(Type.Array(Type.String())),
+    concurrency_key: Type.Optional(Type.String()),
+    units: Type.Optional(Type.Integer()),
     payload: Json,
     schedule_type: ScheduleType,
     schedule_time: nullable(Timestamp),

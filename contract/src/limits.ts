@@ -16,6 +16,10 @@ export const limits = {
   /** Types, queues, users, tags: names that appear in metrics, URLs and lanes. */
   max_label_chars: 128,
   max_tags: 16,
+  /** Labels a job requires, and labels a worker has. */
+  max_labels: 16,
+  /** How much of a rate one run may use. */
+  max_units: 1000,
   max_priority: 9,
   max_retries: 100,
   /** A week: longer work is better split into runs. */
@@ -53,6 +57,7 @@ export const defaults = {
   queue: 'default',
   priority: 5,
   max_retries: 3,
+  units: 1,
   timeout_ms: 3600 * 1000,
   page: 50,
   backoff: { base_ms: 1000, factor: 2, max_ms: 10 * 60 * 1000, jitter: 0.2 },

@@ -25,7 +25,14 @@ export const WorkerDescription = closed(
     types: Type.Array(Label, { maxItems: limits.max_worker_types, description: 'The types it has handlers for' }),
     executors: Type.Array(Type.Enum(['http', 'shell']), { maxItems: 10, description: 'The executors it offers' }),
     queues: nullable(
-      Type.Array(Label, { minItems: 1, maxItems: 100, description: 'The queues it serves; null for all' }),
+      Type.Array(Label, {
+        minItems: 1,
+        maxItems: 100,
+        description: 'The queues it serves, those named first before the others; null for all, side by side',
+      }),
+    ),
+    labels: Type.Optional(
+      Type.Array(Label, { maxItems: limits.max_labels, description: 'What it has that a job may require' }),
     ),
   },
   { description: 'What a worker is and offers' },
@@ -133,6 +140,7 @@ export const Worker = Type.Object(
     types: Type.Array(Type.String()),
     executors: Type.Array(Type.String()),
     queues: nullable(Type.Array(Type.String())),
+    labels: Type.Array(Type.String()),
     started_at: Timestamp,
     seen_at: Timestamp,
     lease_until: Timestamp,

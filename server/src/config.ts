@@ -149,7 +149,13 @@ export const configKeys = {
     env: 'PUNCTUAL_WORKER_QUEUES',
     kind: 'list',
     default: [],
-    meaning: 'The queues a stock worker serves, separated by commas; all when empty.',
+    meaning: 'The queues a stock worker serves, separated by commas, the first before the others; all when empty.',
+  },
+  worker_labels: {
+    env: 'PUNCTUAL_WORKER_LABELS',
+    kind: 'list',
+    default: [],
+    meaning: 'What a stock worker has that a job may require, separated by commas.',
   },
   allow_shell: {
     env: 'PUNCTUAL_ALLOW_SHELL',

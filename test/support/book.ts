@@ -22,7 +22,15 @@ export async function openBook(): Promise<Book> {
   const { url, drop } = await createDatabase({ migrated: true });
   const db = openDatabase({ url, poolSize: 8, queryTimeoutMs: 10_000 });
   const lanes = new Lanes(db);
-  const [lane] = await lanes.ensure([{ queue: 'default', type: 'echo', executor: 'handler', priority: 5 }]);
+  const key = {
+    queue: 'default',
+    type: 'echo',
+    executor: 'handler',
+    priority: 5,
+    requires: '',
+    stage: 'plain',
+  } as const;
+  const [lane] = await lanes.ensure([key]);
   const query: Book['query'] = (text, values = []) => db.query({ name: '', text, values });
   return {
     db,

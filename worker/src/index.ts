@@ -17,6 +17,8 @@ export interface StockWorkerOptions {
   slots: number;
   /** The queues it serves; null for all. */
   queues: string[] | null;
+  /** What it has that a job may require. */
+  labels?: string[] | undefined;
   allowShell: boolean;
   /** Hosts and CIDRs the http executor may call although they are not public. */
   httpAllow: readonly string[];

@@ -13,6 +13,7 @@ interface Given {
   id?: string;
   slots?: number;
   queues?: string[];
+  labels?: string[];
   allowShell?: boolean;
   builtin?: boolean;
 }
@@ -27,8 +28,13 @@ export function addWorker(command: Command): void {
     .option('--id <id>', 'Its name, instead of PUNCTUAL_WORKER_ID')
     .option(
       '--queues <queues>',
-      'The queues it serves, separated by commas, instead of PUNCTUAL_WORKER_QUEUES',
-      parseQueues,
+      'The queues it serves, separated by commas, the first before the others, instead of PUNCTUAL_WORKER_QUEUES',
+      parseNames,
+    )
+    .option(
+      '--labels <labels>',
+      'What it has that a job may require, separated by commas, instead of PUNCTUAL_WORKER_LABELS',
+      parseNames,
     )
     .option('--allow-shell', 'Let it run programs, as PUNCTUAL_ALLOW_SHELL=true does')
     .addOption(new Option('--builtin').hideHelp())
@@ -44,11 +50,10 @@ Examples:
     .action(locally(work));
 }
 
-function parseQueues(text: string): string[] {
-  const queues = text.split(',').map((queue) => queue.trim());
-  if (queues.some((queue) => queue === ''))
-    throw new InvalidArgumentError('It must be names of queues, separated by commas.');
-  return queues;
+function parseNames(text: string): string[] {
+  const names = text.split(',').map((name) => name.trim());
+  if (names.some((name) => name === '')) throw new InvalidArgumentError('It must be names, separated by commas.');
+  return names;
 }
 
 async function work({ config, output, url }: Session, given: Given): Promise<number> {
@@ -63,6 +68,7 @@ async function work({ config, output, url }: Session, given: Given): Promise<num
     ...(id === null ? {} : { id }),
     slots,
     queues: queues.length === 0 ? null : [...queues],
+    labels: [...(given.labels ?? config.worker_labels)],
     allowShell: given.allowShell ?? config.allow_shell,
     httpAllow: [...config.http_allow, ...(builtin ? loopback : [])],
     stopGraceMs: config.stop_grace_ms,

@@ -5,7 +5,7 @@ import { hostname } from 'node:os';
 import type { WorkerDescription } from '@punctual/contract';
 import { labelPattern, limits } from '@punctual/contract/plain';
 
-const label = new RegExp(labelPattern, 'u');
+const labelShape = new RegExp(labelPattern, 'u');
 let made = 0;
 
 /** Host and process id; further workers of the same process get a number. */
@@ -24,8 +24,9 @@ export function describeWorker(offer: {
   types: string[];
   executors: string[];
   queues: readonly string[] | null;
+  labels: readonly string[];
 }): WorkerDescription {
-  const { slots, types, executors, queues } = offer;
+  const { slots, types, executors, queues, labels } = offer;
   if (!Number.isInteger(slots) || slots < 1 || slots > limits.max_slots) {
     throw new TypeError(`slots is ${slots}; it must be a whole number from 1 to ${limits.max_slots}.`);
   }
@@ -34,6 +35,7 @@ export function describeWorker(offer: {
     throw new TypeError(`A worker has at most ${limits.max_worker_types} handlers.`);
   for (const type of types) checkLabel('the type', type);
   for (const queue of queues ?? []) checkLabel('the queue', queue);
+  for (const label of labels) checkLabel('the label', label);
   if (queues?.length === 0)
     throw new TypeError('queues is empty; name at least one queue, or leave it out to serve all.');
   const kinds = executors.filter((kind): kind is 'http' | 'shell' => kind === 'http' || kind === 'shell');
@@ -46,11 +48,12 @@ export function describeWorker(offer: {
     types,
     executors: kinds,
     queues: queues === null ? null : [...queues],
+    labels: [...labels],
   };
 }
 
 export function checkLabel(what: string, text: string): void {
-  if (text.length <= limits.max_label_chars && label.test(text)) return;
+  if (text.length <= limits.max_label_chars && labelShape.test(text)) return;
   throw new TypeError(
     `${what} ${JSON.stringify(text)} may have up to ${limits.max_label_chars} letters, digits and . _ : / @ + -, beginning with a letter or digit.`,
   );

@@ -20,8 +20,10 @@ export interface WorkerOptions {
   id?: string | undefined;
   /** How many runs it takes at once; 10 unless given. */
   slots?: number | undefined;
-  /** The queues it serves; all unless given. */
+  /** The queues it serves, those named first before the others; all, side by side, unless given. */
   queues?: readonly string[] | null | undefined;
+  /** What it has that a job may require, such as `gpu`. */
+  labels?: readonly string[] | undefined;
   /** For each type of job the function that does it. Its result, if any, must be JSON. */
   handlers?: Readonly<Record<string, Handler>> | undefined;
   /** For each kind of executor the function that does jobs of it. */
@@ -71,6 +73,7 @@ export class Worker {
         types: [...this.#handlers.keys()],
         executors: [...this.#executors.keys()],
         queues: options.queues ?? null,
+        labels: options.labels ?? [],
       }),
       killOnLeaseLoss: options.killOnLeaseLoss ?? options.handleSignals ?? false,
       stopGraceMs: options.stopGraceMs ?? 10_000,

@@ -61,6 +61,11 @@ export function idFromKey(key: string, segments: number): string | null {
   return head + tail('job', Number.parseInt(spread, 16) % segments);
 }
 
+/** The same id in another segment. */
+export function inSegment(id: string, segment: number): string {
+  return id.slice(0, 33) + (segment | 0x1000).toString(16).slice(1);
+}
+
 /** Milliseconds since 1970 at which the id was made, by the clock of its maker. */
 export function timeOf(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);

@@ -64,7 +64,12 @@ export class Claimer {
   /** Lets a session take part, under what it says it can serve. A wake stays until somebody of the group has looked. */
   join(session: Session): void {
     this.leave(session);
-    session.capability = JSON.stringify([session.worker?.types, session.worker?.executors, session.worker?.queues]);
+    session.capability = JSON.stringify([
+      session.worker?.types,
+      session.worker?.executors,
+      session.worker?.queues,
+      session.worker?.labels,
+    ]);
     let group = this.#groups.get(session.capability);
     if (group === undefined) {
       group = {
@@ -267,7 +272,8 @@ export class Claimer {
 }
 
 function serves({ worker }: Session, lane: Lane): boolean {
-  if (worker === null) return false;
+  if (worker === null || lane.stage === 'entry') return false;
+  if (lane.requires !== '' && !lane.requires.split(',').every((label) => worker.labels?.includes(label))) return false;
   if (worker.queues !== null && !worker.queues.includes(lane.queue)) return false;
   return lane.executor === 'handler'
     ? worker.types.includes(lane.type)

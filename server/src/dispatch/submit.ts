@@ -2,12 +2,13 @@
 // being written share the next one and its commit. A submit is answered after the commit, or not at all.
 //
 // Jobs without a key all go to one segment per flush: a batch is then one segment's insert, one segment's claim, and on
-// a distributed database one machine's transaction. Segments take turns.
+// a distributed database one machine's transaction. Segments take turns. Jobs with a concurrency key go where that key
+// lives, so that its limit is judged in one place.
 //
 // Once-ness: a key is remembered beside the jobs it made. A caller that chose the id of its job needs no key: a second
 // job with the same id cannot be written, so that statement fails as a whole, and what exists already is looked up.
 import { type JobCreated, PunctualError } from '@punctual/contract';
-import { firstRunId, idsFrom, newId, segmentOf } from '../base/ids.ts';
+import { firstRunId, idsFrom, inSegment, newId, segmentOf } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { type PreparedJob, sameJob } from '../rules/job.ts';
 import { segmentOfKey } from '../rules/segment.ts';
@@ -94,7 +95,7 @@ export class Submitter {
       const placed = this.#inKnownLanes(jobs) ?? (await this.#inNewLanes(jobs));
       return await new Promise<Submitted>((resolve, reject) => {
         const key = once !== null && 'key' in once ? once : null;
-        const chosen = once !== null && 'job_id' in once ? once.job_id : null;
+        const chosen = once !== null && 'job_id' in once ? this.#placed(once.job_id, jobs[0] as PreparedJob) : null;
         this.#pending.push({ jobs: placed, key, chosen, resolve, reject });
         this.#flushSoon();
       });
@@ -126,6 +127,12 @@ export class Submitter {
       this.#soon = false;
       this.#flushNow();
     });
+  }
+
+  /** The id, in the segment of the job's concurrency key when it has one. */
+  #placed(id: string, job: PreparedJob | undefined): string {
+    const key = job?.concurrency_key ?? null;
+    return key === null ? id : inSegment(id, segmentOfKey(key, this.#options.segments));
   }
 
   #flushNow(): void {
@@ -214,15 +221,15 @@ export class Submitter {
     const ids = batch.map(({ jobs, key, chosen }) => {
       const first = chosen ?? newId('job', key === null ? turn : segmentOfKey(`${key.user_id} ${key.key}`, segments));
       const segment = segmentOf(first);
-      const jobIds = idsFrom(first, jobs.length);
+      const jobIds = idsFrom(first, jobs.length).map((id, i) => this.#placed(id, jobs[i]?.job));
       const submission = key === null ? null : first;
       if (key !== null) submissions.push({ segment, ...key, job_id: first, jobs: jobs.length });
       for (let i = 0; i < jobs.length; i++) {
         const { job, lane_id } = jobs[i] as Pending['jobs'][number];
         const job_id = jobIds[i] as string;
-        rows.push({ job, segment, job_id, run_id: firstRunId(job_id), lane_id, submission });
+        rows.push({ job, segment: segmentOf(job_id), job_id, run_id: firstRunId(job_id), lane_id, submission });
       }
-      return { segment, jobIds };
+      return { segment, first, jobIds };
     });
     const created = await this.#create(rows, submissions);
     metrics.submitBatch.observe(rows.length);
@@ -232,8 +239,8 @@ export class Submitter {
     if (created.granted === null) onCreated({ ...whereTo(rows, created), nextMs: created.next_ms });
     const won = new Set(created.won);
     for (const [i, pending] of batch.entries()) {
-      const { segment = 0, jobIds = [] } = ids[i] ?? {};
-      if (pending.key === null || won.has(jobIds[0] ?? ''))
+      const { segment = 0, first = '', jobIds = [] } = ids[i] ?? {};
+      if (pending.key === null || won.has(first))
         pending.resolve({ jobs: jobIds.map((id, k) => toCreated(id, pending.jobs[k]?.job)), replayed: false });
       else void this.#replay(pending, segment).then(pending.resolve, pending.reject);
     }
@@ -263,7 +270,8 @@ export class Submitter {
     const earlier = await getSubmission(this.#options.db, { segment, ...key });
     if (earlier === null) throw new PunctualError('unavailable', { retryAfterSeconds: 1 });
     if (earlier.body_hash !== key.body_hash) throw new PunctualError('idempotency_key_reused');
-    return { jobs: idsFrom(earlier.job_id, earlier.jobs).map((id, k) => toCreated(id, jobs[k]?.job)), replayed: true };
+    const ids = idsFrom(earlier.job_id, earlier.jobs).map((id, k) => this.#placed(id, jobs[k]?.job));
+    return { jobs: ids.map((id, k) => toCreated(id, jobs[k]?.job)), replayed: true };
   }
 }
 
@@ -310,5 +318,7 @@ function toCreated(jobId: string, job: PreparedJob | undefined): JobCreated {
 }
 
 function laneKeyOf(job: PreparedJob): LaneKey {
-  return { queue: job.queue, type: job.type, executor: job.executor_kind, priority: job.priority };
+  const { queue, type, executor_kind: executor, priority } = job;
+  const requires = job.requires?.join(',') ?? '';
+  return { queue, type, executor, priority, requires, stage: job.concurrency_key === null ? 'plain' : 'entry' };
 }

@@ -21,6 +21,11 @@ export interface PreparedJob {
   queue: string;
   priority: number;
   tags: string[] | null;
+  /** Sorted. */
+  requires: string[] | null;
+  concurrency_key: string | null;
+  /** null: one. */
+  units: number | null;
   payload: string | null;
   schedule_type: ScheduleType;
   schedule_time: string | null;
@@ -57,6 +62,9 @@ export function prepareJob(input: CreateJob, nowMs: number): PreparedJob | Refus
     queue: input.queue ?? defaults.queue,
     priority: input.priority ?? defaults.priority,
     tags: input.tags === undefined || input.tags.length === 0 ? null : input.tags,
+    requires: input.requires === undefined || input.requires.length === 0 ? null : [...input.requires].sort(),
+    concurrency_key: input.concurrency_key ?? null,
+    units: input.units === undefined || input.units === defaults.units ? null : input.units,
     payload,
     schedule_type,
     schedule_time: input.schedule_time ?? null,
@@ -87,6 +95,7 @@ export function sameJob(job: PreparedJob, stored: StoredJob): boolean {
   return (
     sameFields.every((field) => job[field] === stored[field]) &&
     JSON.stringify(job.tags) === JSON.stringify(stored.tags) &&
+    JSON.stringify(job.requires) === JSON.stringify(stored.requires) &&
     (job.schedule_time === null || Date.parse(job.schedule_time) === stored.schedule_ms)
   );
 }
@@ -98,6 +107,8 @@ const sameFields = [
   'executor',
   'queue',
   'priority',
+  'concurrency_key',
+  'units',
   'payload',
   'schedule_type',
   'max_retries',

@@ -11,7 +11,7 @@ import { newId, segmentOf } from '../base/ids.ts';
 import { type BackfillStep, nextStep } from '../rules/backfill.ts';
 import { uuids } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
-import type { Lanes } from './lanes.ts';
+import { type LaneKey, type Lanes, laneOfJob } from './lanes.ts';
 import { endTakenRun, takeRun } from './run_moves.ts';
 import { part, sql } from './sql.ts';
 
@@ -40,7 +40,7 @@ export async function activeBackfills(
     ) b`);
 }
 
-interface LockedBackfill {
+interface LockedBackfill extends LaneKey {
   segment: number;
   backfill_id: string;
   job_id: string;
@@ -51,10 +51,6 @@ interface LockedBackfill {
   made: number;
   ended: number;
   created_at: string;
-  queue: string;
-  type: string;
-  executor: string;
-  priority: number;
   job: 'live' | 'paused' | 'cancelled';
 }
 
@@ -83,8 +79,7 @@ export async function stepBackfill(db: Database, lanes: Lanes, backfillId: strin
 async function lockBackfill(tx: Queryable, backfillId: string): Promise<LockedBackfill | null> {
   const rows = await tx.query<LockedBackfill>(sql`
     select b.segment, b.backfill_id, b.job_id, b.state, b.newest_first, b.max_concurrency, b.total, b.made,
-           b.succeeded + b.failed + b.cancelled as ended, b.created_at::text as created_at, j.queue, j.type,
-           coalesce(j.executor::jsonb ->> 'kind', 'handler') as executor, j.priority,
+           b.succeeded + b.failed + b.cancelled as ended, b.created_at::text as created_at, ${laneOfJob},
            case when j.cancelled_at is not null then 'cancelled' when j.paused_at is not null then 'paused' else 'live' end as job
     from punctual.backfills b
     join punctual.jobs j using (segment, job_id)

@@ -9,7 +9,7 @@ import { newId, segmentOf } from '../base/ids.ts';
 import type { PreparedUpdate } from '../rules/job.ts';
 import type { PreparedSchedule } from '../rules/schedule_input.ts';
 import type { Database, Queryable } from './database.ts';
-import type { Lanes } from './lanes.ts';
+import { type LaneKey, type Lanes, laneOfJob } from './lanes.ts';
 import {
   type CancelOrder,
   endTakenRun,
@@ -24,13 +24,9 @@ import {
 import { getSchedule, replaceSchedule, resumeSchedule, stopSchedule, takeTurn } from './schedules.ts';
 import { part, sql } from './sql.ts';
 
-interface LockedJob {
+interface LockedJob extends LaneKey {
   job_id: string;
   segment: number;
-  queue: string;
-  type: string;
-  executor_kind: string;
-  priority: number;
   version: number;
   paused: boolean;
   cancelled: boolean;
@@ -76,12 +72,7 @@ export async function updateJob(
           updated_at = now()
       where j.segment = ${job.segment}::smallint and j.job_id = ${jobId}`);
     const [lane] = await lanes.ensure([
-      {
-        queue: changes.queue ?? job.queue,
-        type: job.type,
-        executor: job.executor_kind,
-        priority: changes.priority ?? job.priority,
-      },
+      { ...job, queue: changes.queue ?? job.queue, priority: changes.priority ?? job.priority },
     ]);
     const laneChanged =
       (changes.queue ?? job.queue) !== job.queue || (changes.priority ?? job.priority) !== job.priority;
@@ -176,9 +167,7 @@ export async function runJobNow(db: Database, lanes: Lanes, jobId: string): Prom
         else await putBack(tx, run, { paused: false });
       if (chosen !== undefined) return { run_id: chosen.run_id };
     }
-    const [lane] = await lanes.ensure([
-      { queue: job.queue, type: job.type, executor: job.executor_kind, priority: job.priority },
-    ]);
+    const [lane] = await lanes.ensure([job]);
     const runId = newId('run', job.segment);
     await makeRun(tx, {
       segment: job.segment,
@@ -193,8 +182,7 @@ export async function runJobNow(db: Database, lanes: Lanes, jobId: string): Prom
 
 async function lockJob(tx: Queryable, jobId: string, options: { cancelledIsFine?: boolean } = {}): Promise<LockedJob> {
   const rows = await tx.query<LockedJob>(sql`
-    select j.job_id, j.segment, j.queue, j.type, coalesce(j.executor::jsonb ->> 'kind', 'handler') as executor_kind, j.priority,
-           j.version, j.paused_at is not null as paused, j.cancelled_at is not null as cancelled
+    select j.job_id, j.segment, ${laneOfJob}, j.version, j.paused_at is not null as paused, j.cancelled_at is not null as cancelled
     from punctual.jobs j
     where j.segment = ${segmentOf(jobId)}::smallint and j.job_id = ${jobId}
     for update`);

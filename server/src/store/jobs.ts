@@ -75,6 +75,9 @@ function isLike({ job, lane_id }: NewJob, first: NewJob): boolean {
     job.timeout_ms === first.job.timeout_ms &&
     job.executor === null &&
     job.tags === null &&
+    job.requires === null &&
+    job.concurrency_key === null &&
+    job.units === null &&
     job.backoff === null &&
     job.run_timeout_ms === null
   );
@@ -161,17 +164,21 @@ async function createMixed(
         ${texts(jobs, ({ job }) => job.executor)}::text[], ${texts(jobs, ({ job }) => arrayText(job.tags))}::text[],
         ${int2s(jobs, ({ job }) => job.max_retries)}::smallint[], ${int4s(jobs, ({ job }) => job.timeout_ms)}::integer[],
         ${int8s(jobs, ({ job }) => job.run_timeout_ms)}::bigint[], ${texts(jobs, ({ job }) => job.backoff)}::text[],
-        ${uuids(jobs, (row) => row.submission)}::uuid[])
+        ${texts(jobs, ({ job }) => arrayText(job.requires))}::text[], ${texts(jobs, ({ job }) => job.concurrency_key)}::text[],
+        ${int2s(jobs, ({ job }) => job.units)}::smallint[], ${uuids(jobs, (row) => row.submission)}::uuid[])
         with ordinality as i (segment, job_id, run_id, lane_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
-              delay_ms, payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff, submission, place)
+              delay_ms, payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff,
+              requires, concurrency_key, units, submission, place)
       ${keyed ? onlyWon : part``}
     ),
     created as (
       insert into punctual.jobs (segment, job_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
-                                 payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff)
+                                 payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff,
+                                 requires, concurrency_key, units)
       select segment, job_id, user_id, name, type, queue, priority, schedule_type::punctual.schedule_type,
              case when schedule_type = 'FUTURE' then due_at end,
-             payload, executor, tags::text[], max_retries, timeout_ms, run_timeout_ms, backoff
+             payload, executor, tags::text[], max_retries, timeout_ms, run_timeout_ms, backoff,
+             requires::text[], concurrency_key, units
       from input
     ),
     ${recurring.length === 0 ? part`` : insertSchedules(recurring)}
@@ -259,6 +266,9 @@ export interface JobRow {
   payload: string | null;
   executor: string | null;
   tags: string[] | null;
+  requires: string[] | null;
+  concurrency_key: string | null;
+  units: number | null;
   max_retries: number;
   timeout_ms: number;
   run_timeout_ms: string | null;
@@ -290,7 +300,7 @@ const jobIsLive = part`(
 
 export const jobColumns = part`
   j.job_id, j.user_id, j.name, j.type, j.queue, j.priority, j.schedule_type::text as schedule_type, j.schedule_time, j.payload,
-  j.executor, j.tags, j.max_retries, j.timeout_ms, j.run_timeout_ms, j.backoff, j.pause_note, j.version, j.created_at, j.updated_at,
+  j.executor, j.tags, j.requires, j.concurrency_key, j.units, j.max_retries, j.timeout_ms, j.run_timeout_ms, j.backoff, j.pause_note, j.version, j.created_at, j.updated_at,
   case
     when j.cancelled_at is not null then 'CANCELLED'
     when not ${jobIsLive} then 'COMPLETED'
@@ -322,6 +332,9 @@ export function toJob(row: JobRow): Job {
     queue: row.queue,
     priority: row.priority,
     tags: row.tags ?? [],
+    ...(row.requires === null ? {} : { requires: row.requires }),
+    ...(row.concurrency_key === null ? {} : { concurrency_key: row.concurrency_key }),
+    ...(row.units === null ? {} : { units: row.units }),
     payload: row.payload === null ? null : JSON.parse(row.payload),
     schedule_type: row.schedule_type,
     schedule_time: row.schedule_time?.toISOString() ?? null,

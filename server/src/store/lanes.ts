@@ -1,8 +1,11 @@
-// Lanes: the combinations of queue, type, executor and priority that runs wait in. Few and never changed, so every server
-// keeps them all in memory; a lane is made the first time something needs it.
+// Lanes: the combinations of queue, type, executor, priority and required labels that runs wait in. Few and never changed,
+// so every server keeps them all in memory; a lane is made the first time something needs it.
+//
+// Runs of jobs with a concurrency key wait in a lane of stage `entry`, from which no worker claims. Who admits them moves
+// them to its twin of stage `admitted`.
 import { limits, PunctualError } from '@punctual/contract';
 import type { Queryable } from './database.ts';
-import { sql } from './sql.ts';
+import { part, sql } from './sql.ts';
 
 export interface LaneKey {
   queue: string;
@@ -10,11 +13,20 @@ export interface LaneKey {
   /** `handler`, or the kind of the executor. */
   executor: string;
   priority: number;
+  /** The labels a worker must have, sorted, separated by commas. */
+  requires: string;
+  stage: 'plain' | 'entry' | 'admitted';
 }
 
 export interface Lane extends LaneKey {
   lane_id: number;
 }
+
+/** The columns of a LaneKey for the job `j`: where its runs begin. */
+export const laneOfJob = part`
+  j.queue, j.type, coalesce(j.executor::jsonb ->> 'kind', 'handler') as executor, j.priority,
+  coalesce(array_to_string(j.requires, ','), '') as requires,
+  case when j.concurrency_key is null then 'plain' else 'entry' end as stage`;
 
 export class Lanes {
   readonly #db: Queryable;
@@ -63,7 +75,7 @@ export class Lanes {
     // A lane may commit late with a smaller number: look back a little.
     this.#remember(
       await this.#db.query<Lane>(sql`
-      select lane_id, queue, type, executor, priority
+      select lane_id, queue, type, executor, priority, requires, stage
       from punctual.lanes
       where lane_id > ${this.#newest - 1000}`),
     );
@@ -75,20 +87,22 @@ export class Lanes {
     if (missing.length === 0) return;
     if (this.#byId.size + missing.length > limits.max_lanes) throw new PunctualError('too_many_lanes');
     await this.#db.query(sql`
-      insert into punctual.lanes (queue, type, executor, priority)
+      insert into punctual.lanes (queue, type, executor, priority, requires, stage)
       select *
       from unnest(
         ${missing.map((key) => key.queue)}::text[], ${missing.map((key) => key.type)}::text[],
-        ${missing.map((key) => key.executor)}::text[], ${missing.map((key) => key.priority)}::smallint[])
+        ${missing.map((key) => key.executor)}::text[], ${missing.map((key) => key.priority)}::smallint[],
+        ${missing.map((key) => key.requires)}::text[], ${missing.map((key) => key.stage)}::text[])
       on conflict do nothing`);
     this.#remember(
       await this.#db.query<Lane>(sql`
-      select l.lane_id, l.queue, l.type, l.executor, l.priority
+      select l.lane_id, l.queue, l.type, l.executor, l.priority, l.requires, l.stage
       from unnest(
         ${missing.map((key) => key.queue)}::text[], ${missing.map((key) => key.type)}::text[],
-        ${missing.map((key) => key.executor)}::text[], ${missing.map((key) => key.priority)}::smallint[])
-        as wanted (queue, type, executor, priority)
-      join punctual.lanes l using (queue, type, executor, priority)`),
+        ${missing.map((key) => key.executor)}::text[], ${missing.map((key) => key.priority)}::smallint[],
+        ${missing.map((key) => key.requires)}::text[], ${missing.map((key) => key.stage)}::text[])
+        as wanted (queue, type, executor, priority, requires, stage)
+      join punctual.lanes l using (queue, type, executor, priority, requires, stage)`),
     );
   }
 
@@ -104,5 +118,5 @@ export class Lanes {
 }
 
 function keyText(key: LaneKey): string {
-  return `${key.queue} ${key.type} ${key.executor} ${key.priority}`;
+  return `${key.queue} ${key.type} ${key.executor} ${key.priority} ${key.requires} ${key.stage}`;
 }

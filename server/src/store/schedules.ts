@@ -14,9 +14,10 @@ import type { ScheduleRule } from '../rules/schedule/rule.ts';
 import type { PreparedSchedule } from '../rules/schedule_input.ts';
 import { int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
+import { type LaneKey, laneOfJob } from './lanes.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
-export interface DueSchedule {
+export interface DueSchedule extends LaneKey {
   job_id: string;
   turn: number;
   rule: string;
@@ -32,10 +33,6 @@ export interface DueSchedule {
   now_ms: string;
   live: number;
   blocked: number;
-  queue: string;
-  type: string;
-  executor: string;
-  priority: number;
 }
 
 const ms = (time: Fragment): Fragment => part`(extract(epoch from ${time}) * 1000)::bigint`;
@@ -54,7 +51,7 @@ export async function readDue(db: Queryable, segment: number, limit: number): Pr
            ${ms(part`s.planned_until`)} as planned_until_ms, ${ms(part`s.paused_until`)} as paused_until_ms, ${ms(part`now()`)} as now_ms,
            ${liveRuns} as live,
            (select count(*) from punctual.waiting r where r.segment = s.segment and r.job_id = s.job_id and r.reason = 'overlap')::integer as blocked,
-           j.queue, j.type, coalesce(j.executor::jsonb ->> 'kind', 'handler') as executor, j.priority
+           ${laneOfJob}
     from punctual.schedules s
     join punctual.jobs j using (segment, job_id)
     where s.segment = ${segment}::smallint and s.next_fire_at <= now()

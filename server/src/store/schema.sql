@@ -17,7 +17,7 @@ create type punctual.schedule_overlap as enum ('queue_one', 'skip', 'cancel_othe
 
 create type punctual.schedule_type as enum ('IMMEDIATE', 'FUTURE', 'CRON', 'INTERVAL');
 
-create type punctual.waiting_reason as enum ('due_later', 'retry', 'paused', 'overlap');
+create type punctual.waiting_reason as enum ('due_later', 'retry', 'paused', 'overlap', 'limit', 'dependency', 'snooze');
 
 create sequence punctual.arrivals;
 
@@ -154,6 +154,9 @@ create table punctual.jobs (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
   pause_note text,
+  requires text[],
+  concurrency_key text,
+  units smallint,
   constraint jobs_pkey primary key (segment, job_id)
 );
 create index jobs_recurring on punctual.jobs using btree (segment, job_id) where (schedule_type = any (array['CRON'::punctual.schedule_type, 'INTERVAL'::punctual.schedule_type]));
@@ -164,9 +167,12 @@ create table punctual.lanes (
   type text not null,
   executor text not null,
   priority smallint not null,
+  requires text not null default ''::text,
+  stage text not null default 'plain'::text,
   constraint lanes_pkey primary key (lane_id),
-  constraint lanes_queue_type_executor_priority_key unique (queue, type, executor, priority),
-  constraint lanes_priority_check check (((priority >= 0) and (priority <= 9)))
+  constraint lanes_queue_type_executor_priority_requires_stage_key unique (queue, type, executor, priority, requires, stage),
+  constraint lanes_priority_check check (((priority >= 0) and (priority <= 9))),
+  constraint lanes_stage_check check ((stage = any (array['plain'::text, 'entry'::text, 'admitted'::text])))
 );
 
 create table punctual.log_chunks (
@@ -287,6 +293,7 @@ create table punctual.waiting (
   due_at timestamp with time zone not null,
   wake_at timestamp with time zone not null,
   updated_at timestamp with time zone not null default now(),
+  key text,
   constraint waiting_pkey primary key (segment, run_id)
 );
 create index waiting_by_job on punctual.waiting using btree (segment, job_id, run_id) where (cause <> 'submit'::punctual.run_cause);
@@ -309,6 +316,7 @@ create table punctual.workers (
   lease_until timestamp with time zone not null,
   ended_at timestamp with time zone,
   lost boolean not null default false,
+  labels text[] not null default '{}'::text[],
   constraint workers_pkey primary key (session_id)
 ) with (fillfactor = 50);
 

@@ -24,12 +24,12 @@ export async function registerSession(
   leaseMs: number,
 ): Promise<boolean> {
   const rows = await db.query(sql`
-    insert into punctual.workers as w (session_id, worker_id, host, pid, version, slots, types, executors, queues, lease_until)
+    insert into punctual.workers as w (session_id, worker_id, host, pid, version, slots, types, executors, queues, labels, lease_until)
     values (${key.session_id}, ${key.worker_id}, ${worker.host}, ${worker.pid}, ${worker.version}, ${worker.slots}, ${worker.types},
-            ${worker.executors}, ${worker.queues}, now() + ${leaseMs}::integer * interval '1 millisecond')
+            ${worker.executors}, ${worker.queues}, ${worker.labels ?? []}, now() + ${leaseMs}::integer * interval '1 millisecond')
     on conflict (session_id) do update
     set host = excluded.host, pid = excluded.pid, version = excluded.version, slots = excluded.slots, types = excluded.types,
-        executors = excluded.executors, queues = excluded.queues, seen_at = now(), lease_until = excluded.lease_until
+        executors = excluded.executors, queues = excluded.queues, labels = excluded.labels, seen_at = now(), lease_until = excluded.lease_until
     where w.ended_at is null and w.worker_id = excluded.worker_id
     returning w.session_id`);
   return rows.length > 0;
@@ -163,7 +163,7 @@ export async function listWorkers(db: Queryable): Promise<Worker[]> {
     select w.worker_id,
            case when w.lost or (w.ended_at is null and w.lease_until < now()) then 'LOST' when w.ended_at is not null then 'GONE'
                 when w.draining then 'DRAINING' else 'ALIVE' end as status,
-           w.host, w.pid, w.version, w.slots, coalesce(held.runs, 0)::integer as running, w.types, w.executors, w.queues,
+           w.host, w.pid, w.version, w.slots, coalesce(held.runs, 0)::integer as running, w.types, w.executors, w.queues, w.labels,
            w.started_at, w.seen_at, w.lease_until
     from punctual.workers w
     left join (select session_id, count(*) as runs from punctual.running group by session_id) held using (session_id)
