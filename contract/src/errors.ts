@@ -30,6 +30,7 @@ export const errorTable = {
     meaning: 'No dead letter has this run id; it was discarded, or the run did not fail for good.',
   },
   backfill_not_found: { status: 404, meaning: 'No backfill has this id.' },
+  queue_not_found: { status: 404, meaning: 'No job was ever put into a queue of this name, and it has no settings.' },
   calendar_not_found: { status: 404, meaning: 'No calendar has this name.' },
   method_not_allowed: {
     status: 405,
@@ -52,6 +53,10 @@ export const errorTable = {
   version_conflict: {
     status: 412,
     meaning: 'The job was changed since you read it (If-Match does not match); read it again, then update.',
+  },
+  too_many_rules: {
+    status: 409,
+    meaning: 'There are as many gates, queue settings and limits as may be; open or remove some that are not needed.',
   },
   body_too_large: { status: 413, meaning: 'The body, payload or result is over its limit.' },
   unsupported_media_type: { status: 415, meaning: 'Send JSON with Content-Type: application/json.' },

@@ -2,8 +2,10 @@
 import * as backfills from './backfills.ts';
 import * as deadLetters from './dead_letters.ts';
 import * as forecast from './forecast.ts';
+import * as gates from './gates.ts';
 import * as jobs from './jobs.ts';
 import * as problem from './problem.ts';
+import * as queues from './queues.ts';
 import type { Route } from './route.ts';
 import * as runs from './runs.ts';
 import * as schedules from './schedules.ts';
@@ -14,10 +16,13 @@ export * from './backfills.ts';
 export * from './dead_letters.ts';
 export * from './errors.ts';
 export * from './forecast.ts';
+export * from './gates.ts';
 export * from './jobs.ts';
 export * from './limits.ts';
 export * from './openapi.ts';
 export * from './problem.ts';
+export * from './queues.ts';
+export * from './rates.ts';
 export * from './route.ts';
 export * from './runs.ts';
 export * from './schedules.ts';
@@ -32,6 +37,8 @@ export const routes = {
   ...schedules.scheduleRoutes,
   ...backfills.backfillRoutes,
   ...forecast.forecastRoutes,
+  ...queues.queueRoutes,
+  ...gates.gateRoutes,
   ...deadLetters.deadLetterRoutes,
   ...workers.workerRoutes,
   ...service.serviceRoutes,
@@ -61,6 +68,9 @@ export const components = {
   Backfill: backfills.Backfill,
   Forecast: forecast.Forecast,
   ForecastGroup: forecast.ForecastGroup,
+  Queue: queues.Queue,
+  LaneLimit: queues.LaneLimit,
+  Gate: gates.Gate,
   DeadLetter: deadLetters.DeadLetter,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,

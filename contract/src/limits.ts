@@ -51,6 +51,12 @@ export const limits = {
   max_log_line_chars: 8 * 1024,
   /** Lanes are made of names; without a bound a typing loop could make millions. */
   max_lanes: 20_000,
+  /** Gates, settings of queues and limits of queues and types: every server keeps them all in memory. */
+  max_rules: 10_000,
+  max_concurrency: 1_000_000,
+  /** A month: slower rates are schedules. */
+  max_rate_per_ms: 31 * 24 * 3600 * 1000,
+  max_ageing_ms: 7 * 24 * 3600 * 1000,
 } as const;
 
 export const defaults = {

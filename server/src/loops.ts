@@ -3,8 +3,11 @@ import type { Logger } from './base/log.ts';
 import { type Loop, startLoop } from './base/loop.ts';
 import type { Metrics } from './base/metrics.ts';
 import type { Config } from './config.ts';
+import { ageOnce } from './dispatch/age.ts';
 import type { Announcer } from './dispatch/announce.ts';
 import type { Claimer } from './dispatch/claim.ts';
+import { dropOnce } from './dispatch/drop.ts';
+import type { Flow } from './dispatch/flow.ts';
 import { reapOnce } from './dispatch/reap.ts';
 import type { Sync } from './dispatch/sync.ts';
 import { Backfiller } from './scheduler/backfill.ts';
@@ -26,6 +29,7 @@ export interface LoopsOptions {
   metrics: Metrics;
   segments: number;
   lanes: Lanes;
+  flow: Flow;
   claimer: Claimer;
   sync: Sync;
   announcer: Announcer;
@@ -40,6 +44,8 @@ export interface Loops {
   planSoon(segment: number): void;
   /** A backfill has something to do. */
   backfillSoon(): void;
+  /** The rules of queues and types have changed. */
+  flowChanged(): void;
   /** Runs of these jobs have ended, which may have others waiting for it. */
   ended(jobIds: readonly string[]): void;
   stop(): Promise<void>;
@@ -47,6 +53,8 @@ export interface Loops {
 
 const hourMs = 3_600_000;
 const tendEveryMs = 5_000;
+const flowEveryMs = 500;
+const ageEveryMs = 1_000;
 
 export function startLoops({
   config,
@@ -55,6 +63,7 @@ export function startLoops({
   metrics,
   segments,
   lanes,
+  flow,
   claimer,
   sync,
   announcer,
@@ -120,7 +129,24 @@ export function startLoops({
     },
   });
 
-  // 6. The safety net under every wake: look for work everywhere, learn lanes that others made.
+  // 6. The rules of queues and types are heeded within a second: gates that drop, runs that age.
+  const rules = startLoop({
+    name: 'flow',
+    everyMs: flowEveryMs,
+    log,
+    async pass() {
+      await flow.refresh();
+      loops.ended(await dropOnce({ db, lanes, flow: flow.table, segments: all, metrics }));
+    },
+  });
+  const age = startLoop({
+    name: 'age',
+    everyMs: ageEveryMs,
+    log,
+    pass: () => ageOnce({ db, lanes, flow: flow.table, segments: all, onRaised: ready }),
+  });
+
+  // 7. The safety net under every wake: look for work everywhere, learn lanes that others made.
   const poll = startLoop({
     name: 'poll',
     everyMs: config.poll_interval_ms,
@@ -131,10 +157,10 @@ export function startLoops({
     },
   });
 
-  // 7. Sessions that went to another server are forgotten.
+  // 8. Sessions that went to another server are forgotten.
   const silent = startLoop({ name: 'silent', everyMs: config.heartbeat_ms, log, pass: () => sync.dropSilent() });
 
-  // 8. Partitions of the days ahead.
+  // 9. Partitions of the days ahead.
   const partitions = startLoop({
     name: 'partitions',
     everyMs: hourMs,
@@ -145,7 +171,7 @@ export function startLoops({
     },
   });
 
-  const running: Loop[] = [due, planner, follow, tend, backfill, reap, poll, silent, partitions];
+  const running: Loop[] = [due, planner, follow, tend, backfill, reap, rules, age, poll, silent, partitions];
   const loops: Loops = {
     dueWithin: (ms, where) => {
       dueClock.soon(ms, where);
@@ -155,6 +181,7 @@ export function startLoops({
     plan,
     planSoon,
     backfillSoon: () => backfill.wake(),
+    flowChanged: () => rules.wake(),
     ended(jobIds) {
       if (jobIds.length === 0) return;
       recurring.ended(jobIds);

@@ -8,6 +8,7 @@ import { openMetrics } from './base/metrics.ts';
 import type { Config } from './config.ts';
 import { type Announcement, Announcer } from './dispatch/announce.ts';
 import { Claimer } from './dispatch/claim.ts';
+import { Flow } from './dispatch/flow.ts';
 import { Renewer } from './dispatch/renew.ts';
 import { Sessions } from './dispatch/sessions.ts';
 import { Submitter } from './dispatch/submit.ts';
@@ -58,12 +59,15 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   await makePartitions(db);
   const lanes = new Lanes(db);
   await lanes.refresh();
+  const flow = new Flow(db);
+  await flow.refresh();
 
   const sessions = new Sessions();
-  const claimer = new Claimer({ db, lanes, segments, metrics, log });
-  const tell = (what: { segments?: Iterable<number>; nextMs?: number | null }): void => {
+  const claimer = new Claimer({ db, lanes, flow, segments, metrics, log });
+  flow.onChange = () => claimer.wakeAll();
+  const tell = (what: { segments?: Iterable<number>; lane?: number | undefined; nextMs?: number | null }): void => {
     const touched = [...(what.segments ?? [])];
-    if (touched.length > 0) claimer.wake(touched);
+    if (touched.length > 0) claimer.wake(touched, what.lane);
     if (what.nextMs != null) loops.dueWithin(what.nextMs);
     if (touched.length > 0 || what.nextMs != null) announcer.say(what);
   };
@@ -74,9 +78,9 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     segments,
     maxWaiting: config.max_waiting_submits,
     metrics,
-    onCreated: ({ ready, waiting, nextMs }) => {
+    onCreated: ({ ready, lane, waiting, nextMs }) => {
       if (nextMs !== null) loops.dueWithin(nextMs, waiting);
-      tell({ segments: ready });
+      tell({ segments: ready, lane });
       if (nextMs !== null) announcer.say({ nextMs });
     },
     onScheduled: (where) => {
@@ -94,6 +98,10 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     leaseMs: config.lease_ms,
     marginMs: config.lease_margin_ms,
     heartbeatMs: config.heartbeat_ms,
+    onRoomFreed: () => {
+      claimer.roomFreed();
+      announcer.say({ flow: 'freed' });
+    },
     onSettled: (settled) => {
       tell({ segments: settled.ready, nextMs: settled.nextMs });
       loops.ended(settled.further);
@@ -115,9 +123,11 @@ export async function startServer(config: Config, options: ServerOptions): Promi
         ); // the poll will do it
       for (const order of heard.cancels) sync.cancel(order.session_id, order);
       if (heard.next_ms !== null) loops.dueWithin(heard.next_ms);
+      if (heard.flow === 'freed') claimer.roomFreed();
+      if (heard.flow === 'changed') loops.flowChanged();
     },
   });
-  const loops = startLoops({ config, db, log, metrics, segments, lanes, claimer, sync, announcer });
+  const loops = startLoops({ config, db, log, metrics, segments, lanes, flow, claimer, sync, announcer });
 
   const editor = new ScheduleEditor({ db, lanes, plan: (segment) => loops.plan(segment) });
   const api = openApi({
@@ -131,10 +141,15 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     sync,
     announcer,
     editor,
+    flow,
     serverId,
     databaseVersion,
     planSoon: (segment) => loops.planSoon(segment),
     backfillSoon: () => loops.backfillSoon(),
+    flowChanged: () => {
+      loops.flowChanged();
+      announcer.say({ flow: 'changed' });
+    },
     tell,
   });
   const stop = async (): Promise<void> => {

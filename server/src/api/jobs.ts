@@ -24,7 +24,8 @@ import type { ApiParts } from './server.ts';
 import { checker } from './validation.ts';
 
 export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
-  const { db, lanes, submitter, sync, announcer, segments, tell, editor } = parts;
+  const { db, lanes, submitter, sync, announcer, segments, tell, editor, flow } = parts;
+  const defaultPriority = (queue: string): number => flow.table.defaultPriority(queue);
   const checkJob = checker(CreateJob);
 
   const findJob = async (jobId: string): Promise<Job> => {
@@ -42,7 +43,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   ): Promise<PreparedJob> => (isRecurring(job) ? { ...job, schedule: await prepareIt(job.schedule_type, body) } : job);
 
   register(app, jobRoutes.createJob, async ({ body, headers, request, reply }) => {
-    const job = await withSchedule(prepare(prepareJob(body, Date.now())), body);
+    const job = await withSchedule(prepare(prepareJob(body, Date.now(), defaultPriority)), body);
     const { jobs, replayed } = await submitter.submit(
       [job],
       chosenId(headers['idempotency-key'], segments) ?? submitKey(headers['idempotency-key'], request.bodyText),
@@ -52,7 +53,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   });
 
   register(app, jobRoutes.createJobs, async ({ body, headers, request, reply }) => {
-    const prepared = prepareBulk(body as BulkRequest, checkJob);
+    const prepared = prepareBulk(body as BulkRequest, checkJob, defaultPriority);
     const jobs: PreparedJob[] = [];
     const preparer = editor.preparer();
     for (const [i, job] of prepared.entries())
@@ -182,13 +183,17 @@ function prepare<T extends object>(prepared: T | { refused: FieldError[] }): T {
 
 const maxBulkErrors = 50;
 
-function prepareBulk(body: BulkRequest, checkJob: (job: unknown) => FieldError[]): PreparedJob[] {
+function prepareBulk(
+  body: BulkRequest,
+  checkJob: (job: unknown) => FieldError[],
+  defaultPriority: (queue: string) => number,
+): PreparedJob[] {
   const errors: FieldError[] = [];
   const jobs: PreparedJob[] = [];
   const now = Date.now();
   for (const [i, job] of body.jobs.entries()) {
     const wrong = checkJob(job);
-    const prepared = wrong.length > 0 ? { refused: wrong } : prepareJob(job, now);
+    const prepared = wrong.length > 0 ? { refused: wrong } : prepareJob(job, now, defaultPriority);
     if (!('refused' in prepared)) jobs.push(prepared);
     else
       errors.push(

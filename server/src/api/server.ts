@@ -7,6 +7,7 @@ import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Config } from '../config.ts';
 import type { Announcer } from '../dispatch/announce.ts';
+import type { Flow } from '../dispatch/flow.ts';
 import type { Submitter } from '../dispatch/submit.ts';
 import type { Sync } from '../dispatch/sync.ts';
 import type { ScheduleEditor } from '../scheduler/edit.ts';
@@ -16,6 +17,7 @@ import { registerBackfills } from './backfills.ts';
 import { registerDashboard } from './dashboard.ts';
 import { registerDeadLetters } from './dead_letters.ts';
 import { answerErrors } from './errors.ts';
+import { registerFlow } from './flow.ts';
 import { registerForecast } from './forecast.ts';
 import { registerJobs } from './jobs.ts';
 import { registerRuns } from './runs.ts';
@@ -35,12 +37,15 @@ export interface ApiParts {
   sync: Sync;
   announcer: Announcer;
   editor: ScheduleEditor;
+  flow: Flow;
   serverId: string;
   databaseVersion: string;
   /** A schedule of the segment may have a time now. */
   planSoon: (segment: number) => void;
   /** A backfill has something to do. */
   backfillSoon: () => void;
+  /** The rules of queues and types were changed: every server must know. */
+  flowChanged: () => void;
   /** Wakes whoever should know that runs became ready or wait for a time. */
   tell: (what: { segments?: Iterable<number>; nextMs?: number | null }) => void;
 }
@@ -74,6 +79,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   registerSchedules(app, parts);
   registerBackfills(app, parts);
   registerForecast(app, parts);
+  registerFlow(app, parts);
   registerWorkers(app, parts);
   registerService(app, parts);
   registerDashboard(app);

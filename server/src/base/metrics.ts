@@ -52,6 +52,11 @@ export function openMetrics(gauges: {
       labelNames: ['outcome'] as const,
       registers,
     }),
+    runsDropped: new Counter({
+      name: 'punctual_runs_dropped_total',
+      help: 'Due runs that a gate dropped',
+      registers,
+    }),
     leaseLost: new Counter({
       name: 'punctual_lease_lost_total',
       help: 'Writes refused because the lease had moved on',

@@ -19,6 +19,8 @@ export interface Announcement {
   cancels: CancelOrder[];
   /** Something waits that is due within this many ms. */
   next_ms: number | null;
+  /** The rules of queues and types have changed, or a place under one of their limits is free. */
+  flow: 'changed' | 'freed' | null;
   /** The newest lane the speaker knows: work may lie in one that the hearer does not know yet. */
   newest_lane: number;
 }
@@ -47,6 +49,7 @@ export class Announcer {
   readonly #listening: Loop;
   #cancels: CancelOrder[] = [];
   #nextMs: number | null = null;
+  #flow: Announcement['flow'] = null;
   #timer: NodeJS.Timeout | null = null;
   #client: pg.Client | null = null;
   #heardAt = Number.NEGATIVE_INFINITY;
@@ -61,11 +64,17 @@ export class Announcer {
     });
   }
 
-  say(news: { segments?: Iterable<number>; cancels?: readonly CancelOrder[]; nextMs?: number | null }): void {
+  say(news: {
+    segments?: Iterable<number>;
+    cancels?: readonly CancelOrder[];
+    nextMs?: number | null;
+    flow?: Announcement['flow'];
+  }): void {
     if (this.#alone) return;
     for (const segment of news.segments ?? []) this.#segments.add(segment);
     this.#cancels.push(...(news.cancels ?? []));
     if (news.nextMs != null) this.#nextMs = Math.min(this.#nextMs ?? Number.POSITIVE_INFINITY, news.nextMs);
+    if (news.flow != null && this.#flow !== 'changed') this.#flow = news.flow;
     this.#timer ??= setTimeout(() => void this.#send(), gatherMs);
   }
 
@@ -85,10 +94,12 @@ export class Announcer {
       segments: [...this.#segments],
       cancels: this.#cancels.splice(0, maxCancels),
       next_ms: this.#nextMs,
+      flow: this.#flow,
       newest_lane: this.#options.lanes.newest,
     };
     this.#segments.clear();
     this.#nextMs = null;
+    this.#flow = null;
     this.#timer = this.#cancels.length > 0 ? setTimeout(() => void this.#send(), gatherMs) : null;
     try {
       await notify(this.#options.db, JSON.stringify(announcement));

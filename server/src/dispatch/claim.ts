@@ -1,21 +1,29 @@
 // Work meets hands: collects the demand of all workers connected here and claims for them in wide batches, a segment at a
-// time, where there may be work. Woken by submits, due runs, returned runs, other servers, and once a poll interval for
-// all segments: a lost wake costs latency, never work.
+// time, where there may be work, the best lanes of all segments first (hot_segments.ts). Woken by submits, due runs,
+// returned runs, other servers, and once a poll interval for all segments: a lost wake costs latency, never work.
+//
+// Lanes under a limit are claimed by a statement that asks for room (store/claim_limited.ts). When there is none the
+// segment is starved: it is looked at again when a place or a unit of the rate is free, or at the next poll.
 import { monotonicMs } from '../base/clock.ts';
 import { newToken } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
-import { type ClaimedRun, claimRuns } from '../store/claim.ts';
+import { type ClaimedRun, type ClaimOrder, claimRuns } from '../store/claim.ts';
+import { claimLimited } from '../store/claim_limited.ts';
 import type { Database } from '../store/database.ts';
 import type { Lane, Lanes } from '../store/lanes.ts';
 import { type Settlement, settleRuns } from '../store/settle.ts';
+import type { Flow } from './flow.ts';
+import { HotSegments } from './hot_segments.ts';
 import { LowWater } from './low_water.ts';
+import { isLimited, lanesUpTo, type ServedLane, type ServedLanes, serveLanes } from './served_lanes.ts';
 import { freeSlots, type Session } from './sessions.ts';
 import { groupBySegment, settleAstray } from './settle.ts';
 
 export interface ClaimerOptions {
   db: Database;
   lanes: Lanes;
+  flow: Flow;
   segments: number;
   metrics: Metrics;
   log: Logger;
@@ -26,20 +34,23 @@ const maxClaims = 2;
 const maxClaimRuns = 500;
 const restFactor = 200;
 const maxRestMs = 30_000;
+/** Units of a rate are taken in portions of at least so long. */
+const minRefillMs = 10;
 
 /** Sessions that can serve the same lanes, and where there may be work for them. */
 interface Group {
   sessions: Set<Session>;
-  lanes: { version: number; ids: number[] };
-  /** Segments that may hold due runs of these lanes, in the order in which they were heard of. */
-  hot: Set<number>;
+  /** Made from lanes and rules of the versions in `of`. */
+  served: { of: string; lanes: ServedLanes };
+  hot: HotSegments;
   /** Segments whose next claim looks from the start, also for rows that committed late, below the mark. */
   deep: Set<number>;
   /** Monotonic ms before which a segment is not looked through from the start again. */
   deepAfter: Map<number, number>;
-  claiming: Set<number>;
   /** Segments in which more was waiting than could be claimed. */
   behind: Set<number>;
+  /** Segments in which a limit left no room. */
+  starved: Set<number>;
 }
 
 export interface Reservation {
@@ -54,6 +65,8 @@ export class Claimer {
   readonly #groups = new Map<string, Group>();
   readonly #lowWater = new LowWater();
   #claims = 0;
+  #turn = 0;
+  #refill: NodeJS.Timeout | null = null;
   #stopped = false;
 
   constructor(options: ClaimerOptions) {
@@ -74,12 +87,12 @@ export class Claimer {
     if (group === undefined) {
       group = {
         sessions: new Set(),
-        lanes: { version: -1, ids: [] },
-        hot: new Set(this.#all),
+        served: { of: '', lanes: noLanes },
+        hot: new HotSegments(this.#all),
         deep: new Set(this.#all),
         deepAfter: new Map(),
-        claiming: new Set(),
         behind: new Set(),
+        starved: new Set(),
       };
       this.#groups.set(session.capability, group);
     }
@@ -92,10 +105,12 @@ export class Claimer {
     if (group?.sessions.size === 0) this.#groups.delete(session.capability);
   }
 
-  wake(segments: Iterable<number>): void {
-    for (const segment of segments) {
-      if (segment >= this.#options.segments) continue;
-      for (const group of this.#groups.values()) group.hot.add(segment);
+  /** There may be ready runs in these segments: of this lane when it is known, else of any. */
+  wake(segments: Iterable<number>, laneId?: number): void {
+    for (const group of this.#groups.values()) {
+      const rank = laneId === undefined ? 0 : this.#servedBy(group).rankOf.get(laneId);
+      if (rank === undefined) continue;
+      for (const segment of segments) if (segment < this.#options.segments) group.hot.wake(segment, rank);
     }
     this.run();
   }
@@ -104,9 +119,18 @@ export class Claimer {
     const now = monotonicMs();
     for (const group of this.#groups.values()) {
       for (const segment of this.#all) {
-        group.hot.add(segment);
+        group.hot.wake(segment);
         if (now >= (group.deepAfter.get(segment) ?? 0)) group.deep.add(segment);
       }
+    }
+    this.run();
+  }
+
+  /** A run of a limited lane has ended, or units were refilled. */
+  roomFreed(): void {
+    for (const group of this.#groups.values()) {
+      for (const segment of group.starved) group.hot.wake(segment);
+      group.starved.clear();
     }
     this.run();
   }
@@ -114,17 +138,19 @@ export class Claimer {
   /** Claims where there is both work and demand; called whenever one of them may have come. */
   run(): void {
     for (const group of this.#groups.values()) {
-      for (const segment of group.hot) {
+      while (!group.hot.idle) {
         if (this.#stopped || this.#claims >= maxClaims) return;
-        if (group.claiming.has(segment)) continue;
         const slots = takeSlots(group.sessions);
         if (slots.length === 0) break;
+        const next = group.hot.next();
+        if (next === null) {
+          release(slots);
+          break;
+        }
         this.#claims++;
-        group.hot.delete(segment);
-        group.claiming.add(segment);
-        void this.#claim(group, segment, slots).finally(() => {
+        void this.#claim(group, next, slots).then((rank) => {
           this.#claims--;
-          group.claiming.delete(segment);
+          group.hot.ended(next.segment, rank);
           this.run();
         });
       }
@@ -133,6 +159,7 @@ export class Claimer {
 
   stop(): void {
     this.#stopped = true;
+    if (this.#refill !== null) clearTimeout(this.#refill);
   }
 
   /**
@@ -143,7 +170,7 @@ export class Claimer {
   reserve(laneId: number, count: number): Reservation | null {
     let idle: Session | null = null;
     for (const group of this.#groups.values()) {
-      if (!this.#lanesOf(group).includes(laneId)) continue;
+      if (!this.#servedBy(group).free.has(laneId)) continue;
       if (this.#stopped || group.behind.size > 0) return null;
       for (const session of group.sessions) {
         if (freeSlots(session) < count || (idle !== null && freeSlots(idle) >= freeSlots(session))) continue;
@@ -178,7 +205,7 @@ export class Claimer {
   async takeDue(segment: number): Promise<number> {
     let taken = 0;
     for (const group of this.#groups.values()) {
-      const lanes = this.#lanesOf(group).map((lane_id) => ({ lane_id, after: 0 }));
+      const lanes = [...this.#servedBy(group).free].map((lane_id) => ({ lane_id, after: 0 }));
       if (this.#stopped || group.behind.size > 0 || lanes.length === 0) continue;
       const slots = takeSlots(group.sessions);
       if (slots.length === 0) continue;
@@ -202,31 +229,61 @@ export class Claimer {
     for (const session of new Set(slots)) compareSoon(session);
   }
 
-  async #claim(group: Group, segment: number, slots: readonly Session[]): Promise<void> {
-    const deep = group.deep.delete(segment);
-    const lanes = this.#lanesOf(group).map((lane_id) => ({
-      lane_id,
-      after: deep ? 0 : this.#lowWater.of(segment, lane_id),
+  /** Answers the best rank that may be left in the segment, null when nothing is. */
+  async #claim(
+    group: Group,
+    { segment, upTo }: { segment: number; upTo: number },
+    slots: readonly Session[],
+  ): Promise<number | null> {
+    const served = this.#servedBy(group);
+    const all = upTo >= served.worstRank;
+    const deep = group.deep.has(segment);
+    const lanes = lanesUpTo(served, upTo, this.#turn++).map((lane) => ({
+      ...lane,
+      after: deep ? 0 : this.#lowWater.of(segment, lane.lane_id),
     }));
     const lease_id = newToken();
     const begun = monotonicMs();
     try {
-      const runs = lanes.length === 0 ? [] : await claimRuns(this.#options.db, { segment, lanes, slots, lease_id });
-      if (deep) group.deepAfter.set(segment, restAfter(begun, monotonicMs()));
+      const runs = lanes.length === 0 ? [] : await this.#take(group, { segment, lanes, slots, lease_id });
+      if (deep && all) {
+        group.deep.delete(segment);
+        group.deepAfter.set(segment, restAfter(begun, monotonicMs()));
+      }
       release(slots);
       for (const run of runs) this.#lowWater.taken(segment, run.lane_id, Number(run.fence));
-      if (runs.length === slots.length) {
-        group.hot.add(segment);
-        group.behind.add(segment);
-      } else {
-        group.behind.delete(segment);
-      }
+      const full = runs.length === slots.length;
+      if (full) group.behind.add(segment);
+      else if (all) group.behind.delete(segment);
       await this.#deliver(runs, lease_id, slots);
+      if (full) return Math.max(...runs.map((run) => served.rankOf.get(run.lane_id) ?? 0));
+      return all ? null : upTo + 1;
     } catch (error) {
       this.#claimFailed(slots);
-      group.hot.add(segment);
       this.#options.log.warn({ err: error, segment }, 'claim failed; it is tried again');
+      return 0;
     }
+  }
+
+  async #take(
+    group: Group,
+    order: Omit<ClaimOrder, 'lanes'> & { lanes: readonly (ServedLane & { after: number })[] },
+  ): Promise<ClaimedRun[]> {
+    if (!order.lanes.some(isLimited)) return claimRuns(this.#options.db, order);
+    const { runs, cut, refillMs } = await claimLimited(this.#options.db, order);
+    if (cut) group.starved.add(order.segment);
+    if (refillMs !== null) this.#refillIn(refillMs);
+    return runs;
+  }
+
+  #refillIn(ms: number): void {
+    this.#refill ??= setTimeout(
+      () => {
+        this.#refill = null;
+        this.roomFreed();
+      },
+      Math.max(minRefillMs, ms),
+    );
   }
 
   /** Sends runs to their sessions; those that must not start, or whose session is gone, are settled instead. */
@@ -240,7 +297,7 @@ export class Claimer {
         astray.push(settleAstray({ run_id, lease_id }, flag));
         continue;
       }
-      session.held.set(run_id, { lease_id, call: 0 });
+      session.held.set(run_id, { lease_id, call: 0, lane_id: run.lane_id });
       session.outbox.push({ lease: { run_id, lease_id }, json: grantJson(run, lane, lease_id) });
       told.add(session);
     }
@@ -258,27 +315,23 @@ export class Claimer {
     return mixed ? found.sort((a, b) => b.lane.priority - a.lane.priority) : found;
   }
 
-  #lanesOf(group: Group): number[] {
-    const { lanes } = this.#options;
+  /** Does a limit count the runs of this lane? */
+  isLimited(laneId: number): boolean {
+    const { queue, type } = this.#options.flow.table.limitsOf(this.#options.lanes.get(laneId));
+    return queue !== null || type !== null;
+  }
+
+  #servedBy(group: Group): ServedLanes {
+    const { lanes, flow } = this.#options;
     const [session] = group.sessions;
-    if (group.lanes.version !== lanes.version && session !== undefined) {
-      const served = [...lanes.all()]
-        .filter((lane) => serves(session, lane))
-        .sort((a, b) => b.priority - a.priority || a.lane_id - b.lane_id);
-      group.lanes = { version: lanes.version, ids: served.map((lane) => lane.lane_id) };
-    }
-    return group.lanes.ids;
+    const of = `${lanes.version} ${flow.table.version}`;
+    if (group.served.of !== of && session?.worker != null)
+      group.served = { of, lanes: serveLanes(session.worker, lanes.all(), flow.table) };
+    return group.served.lanes;
   }
 }
 
-function serves({ worker }: Session, lane: Lane): boolean {
-  if (worker === null || lane.stage === 'entry') return false;
-  if (lane.requires !== '' && !lane.requires.split(',').every((label) => worker.labels?.includes(label))) return false;
-  if (worker.queues !== null && !worker.queues.includes(lane.queue)) return false;
-  return lane.executor === 'handler'
-    ? worker.types.includes(lane.type)
-    : (worker.executors as string[]).includes(lane.executor);
-}
+const noLanes: ServedLanes = { lanes: [], rankOf: new Map(), free: new Set(), worstRank: 0 };
 
 /** One entry a slot, sessions in turn, so that little work is spread over many workers. */
 function takeSlots(sessions: Iterable<Session>): Session[] {

@@ -21,8 +21,9 @@ function take(session: Session, request: SyncRequest): string[] {
 
 test('a run that was reported takes no slot, also when a call that left before still lists it', () => {
   const session = open();
-  session.held.set(run, { lease_id: 'l', call: 1 });
-  noteReported(session, call({ n: 2, outcomes: [{ run_id: run, lease_id: 'l', status: 'SUCCESS' }] }));
+  session.held.set(run, { lease_id: 'l', call: 1, lane_id: 7 });
+  const lanes = noteReported(session, call({ n: 2, outcomes: [{ run_id: run, lease_id: 'l', status: 'SUCCESS' }] }));
+  assert.deepEqual([...lanes], [7]);
   assert.equal(session.held.size, 0);
   assert.deepEqual(take(session, call({ n: 3, concluded: 1, running: [run] })), []);
   assert.equal(session.held.size, 0);
@@ -32,7 +33,7 @@ test('a run that was reported takes no slot, also when a call that left before s
 
 test('a grant whose answer was received or given up, and that is neither run nor reported, is lost', () => {
   const session = open();
-  session.held.set(run, { lease_id: 'l', call: 2 });
+  session.held.set(run, { lease_id: 'l', call: 2, lane_id: null });
   assert.deepEqual(take(session, call({ n: 3, concluded: 1 })), []);
   assert.deepEqual(take(session, call({ n: 4, concluded: 3 })), [run]);
   assert.equal(session.held.size, 0);

@@ -10,6 +10,13 @@ export interface Parked {
   answer: () => void;
 }
 
+export interface Held {
+  lease_id: string;
+  call: number;
+  /** null: granted by another server. */
+  lane_id: number | null;
+}
+
 export interface Session {
   session_id: string;
   worker_id: string;
@@ -20,7 +27,7 @@ export interface Session {
   /** What the book says: the worker takes nothing new. */
   draining: boolean;
   /** Runs the worker has or is about to get; `call` is the number of the answer that carries it, 0 before it is sent. */
-  held: Map<string, { lease_id: string; call: number }>;
+  held: Map<string, Held>;
   /** Runs whose outcome has come, with the number of the call that brought it: a call that left before may still list them. */
   reported: Map<string, number>;
   /** Grants as JSON, to be carried by the next answer. */
@@ -109,12 +116,19 @@ export function freeSlots(session: Session): number {
   return Math.max(0, session.worker.slots - session.held.size - session.reserved);
 }
 
-/** Takes note of what a call reports: those runs take no slot any more, however calls overtake each other. */
-export function noteReported(session: Session, request: SyncRequest): void {
+/**
+ * Takes note of what a call reports: those runs take no slot any more, however calls overtake each other. Answers the
+ * lanes they were in, as far as they are known here.
+ */
+export function noteReported(session: Session, request: SyncRequest): Set<number> {
+  const lanes = new Set<number>();
   for (const { run_id } of request.outcomes ?? []) {
+    const lane = session.held.get(run_id)?.lane_id;
+    if (lane != null) lanes.add(lane);
     session.held.delete(run_id);
     session.reported.set(run_id, request.n);
   }
+  return lanes;
 }
 
 /**
@@ -132,7 +146,7 @@ export function reconcile(session: Session, request: SyncRequest): Lease[] {
   for (const run_id of running) {
     // Granted by another server: it takes a slot all the same.
     if (!session.held.has(run_id) && !session.reported.has(run_id))
-      session.held.set(run_id, { lease_id: '', call: request.concluded });
+      session.held.set(run_id, { lease_id: '', call: request.concluded, lane_id: null });
   }
   for (const [run_id, n] of session.reported) if (n <= request.concluded) session.reported.delete(run_id);
   return lost;

@@ -59,7 +59,13 @@ export interface SubmitterOptions {
   claimer: Claimer;
   metrics: Metrics;
   /** Told after each commit: where runs are ready, where they wait, and in how many ms the first of those is due. */
-  onCreated: (created: { ready: Set<number>; waiting: Set<number>; nextMs: number | null }) => void;
+  onCreated: (created: {
+    ready: Set<number>;
+    /** The lane of what is ready, when it is one. */
+    lane: number | undefined;
+    waiting: Set<number>;
+    nextMs: number | null;
+  }) => void;
   /** Told after the commit of recurring jobs: in which segments. */
   onScheduled: (segments: Set<number>) => void;
 }
@@ -219,8 +225,8 @@ export class Submitter {
     const rows: NewJob[] = [];
     const submissions: NewSubmission[] = [];
     const ids = batch.map(({ jobs, key, chosen }) => {
-      const first = chosen ?? newId('job', key === null ? turn : segmentOfKey(`${key.user_id} ${key.key}`, segments));
-      const segment = segmentOf(first);
+      const segment = key === null ? turn : segmentOfKey(`${key.user_id} ${key.key}`, segments);
+      const first = chosen ?? this.#placed(newId('job', segment), jobs[0]?.job);
       const jobIds = idsFrom(first, jobs.length).map((id, i) => this.#placed(id, jobs[i]?.job));
       const submission = key === null ? null : first;
       if (key !== null) submissions.push({ segment, ...key, job_id: first, jobs: jobs.length });
@@ -276,14 +282,18 @@ export class Submitter {
 }
 
 /** Which of the future jobs were due already only the statement knows: if some were, they may be anywhere. */
-function whereTo(rows: readonly NewJob[], created: CreatedJobs): { ready: Set<number>; waiting: Set<number> } {
+function whereTo(
+  rows: readonly NewJob[],
+  created: CreatedJobs,
+): { ready: Set<number>; lane: number | undefined; waiting: Set<number> } {
   const ready = new Set<number>();
   const waiting = new Set<number>();
   for (const { job, segment } of rows) {
     if (job.schedule_type === 'FUTURE') waiting.add(segment);
     if (created.some_due) ready.add(segment);
   }
-  return { ready, waiting };
+  const lane = rows[0]?.lane_id;
+  return { ready, lane: rows.every((row) => row.lane_id === lane) ? lane : undefined, waiting };
 }
 
 /** The runs as a claim would have read them. */

@@ -32,6 +32,8 @@ export interface SyncOptions {
   leaseMs: number;
   marginMs: number;
   heartbeatMs: number;
+  /** Told that a run of a limited lane is settled. */
+  onRoomFreed: () => void;
   /** Told what settles made ready or let wait. */
   onSettled: (settled: Settled) => void;
 }
@@ -107,13 +109,14 @@ export class Sync {
   /** Settling, renewing and claiming go on side by side: the slots are free as soon as the worker says so. */
   async #apply(session: Session, request: SyncRequest, arrivedAt: number): Promise<Lease[]> {
     const renewed = this.#renew(session, request, arrivedAt);
-    noteReported(session, request);
+    const lanes = noteReported(session, request);
     const lost = request.n === session.call && request.bye !== true ? reconcile(session, request) : [];
     const logged = this.#storeLogs(request.logs ?? []);
     const settled = logged.then((refused) =>
       this.#settle(request.outcomes ?? []).then((more) => [...refused, ...more]),
     );
     const [refused] = await Promise.all([settled, renewed, this.#giveBack(lost)]);
+    if ([...lanes].some((lane) => this.#options.claimer.isLimited(lane))) this.#options.onRoomFreed();
     if (session.compare) await this.#compareWithBook(session, request);
     return refused;
   }
@@ -221,7 +224,10 @@ export class Sync {
     const runs = session.outbox;
     session.outbox = [];
     if (runs.length > 0) session.fedAt = monotonicMs();
-    for (const { lease } of runs) session.held.set(lease.run_id, { lease_id: lease.lease_id, call: request.n });
+    for (const { lease } of runs) {
+      const lane_id = session.held.get(lease.run_id)?.lane_id ?? null;
+      session.held.set(lease.run_id, { lease_id: lease.lease_id, call: request.n, lane_id });
+    }
     const cancel = session.cancels;
     session.cancels = [];
     const head = JSON.stringify({

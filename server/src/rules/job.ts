@@ -9,6 +9,7 @@ import {
   type ScheduleType,
   type UpdateJob,
 } from '@punctual/contract';
+import { presetPriority } from './flow.ts';
 import type { PreparedSchedule, ScheduleFields } from './schedule_input.ts';
 
 /** A job as it will be written, but for its ids. JSON is kept as text and carried through untouched. */
@@ -42,7 +43,11 @@ export type Refusal = { refused: FieldError[] };
 
 const oldestMs = 0;
 
-export function prepareJob(input: CreateJob, nowMs: number): PreparedJob | Refusal {
+export function prepareJob(
+  input: CreateJob,
+  nowMs: number,
+  defaultPriority: (queue: string) => number = presetPriority,
+): PreparedJob | Refusal {
   const errors: FieldError[] = [];
   const type = input.type ?? input.executor?.kind;
   if (type === undefined) {
@@ -60,7 +65,7 @@ export function prepareJob(input: CreateJob, nowMs: number): PreparedJob | Refus
     executor,
     executor_kind: input.executor?.kind ?? 'handler',
     queue: input.queue ?? defaults.queue,
-    priority: input.priority ?? defaults.priority,
+    priority: input.priority ?? defaultPriority(input.queue ?? defaults.queue),
     tags: input.tags === undefined || input.tags.length === 0 ? null : input.tags,
     requires: input.requires === undefined || input.requires.length === 0 ? null : [...input.requires].sort(),
     concurrency_key: input.concurrency_key ?? null,

@@ -35,14 +35,33 @@ export interface ClaimedRun {
   executor: string | null;
   max_retries: number;
   timeout_ms: number;
+  /** What it uses of a rate; told by claims of limited lanes only. */
+  units?: number;
   /** Set: it must not start, for this reason. */
   flag: 'cancelled' | 'paused' | 'too_late' | null;
+}
+
+export interface ClaimLane {
+  lane_id: number;
+  after: number;
+  /** How much may still start of its queue and of its type, when those are limited (claim_limited.ts). */
+  queue_room?: LaneRoom | null;
+  type_room?: LaneRoom | null;
+}
+
+export interface LaneRoom {
+  /** A number for the limit within the statement: lanes under the same one share its room. */
+  group: number;
+  runs: number | null;
+  units: number | null;
+  /** A run that needs more units than ever fit takes all there are. */
+  burst: number | null;
 }
 
 export interface ClaimOrder {
   segment: number;
   /** The first to be served first; rows up to `after` are known to be gone. */
-  lanes: readonly { lane_id: number; after: number }[];
+  lanes: readonly ClaimLane[];
   /** One entry a free slot: the session that takes the n-th run. */
   slots: readonly { session_id: string; worker_id: string }[];
   /** Fresh and random: with the run's id it names this lease and no other. */
@@ -56,11 +75,12 @@ export async function claimRuns(
   from: 'ready' | 'due' = 'ready',
 ): Promise<ClaimedRun[]> {
   const { slots } = order;
+  const limited = order.lanes.some((lane) => lane.queue_room != null || lane.type_room != null);
   const [first] = slots;
   // Mostly one worker takes the whole batch, and no row needs to be told which slot it goes to.
   const one = first !== undefined && slots.every((slot) => slot.session_id === first.session_id) ? first : null;
   return db.query<ClaimedRun>(sql`
-    with taken as (${from === 'ready' ? takeReady(order) : takeDue(order)})
+    with taken as (${from === 'due' ? takeDue(order) : limited ? takeWithin(order) : takeReady(order)})
     ${one === null ? part`, numbered as (select *, row_number() over () as slot from taken)` : part``},
     granted as (
       insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at)
@@ -75,7 +95,7 @@ export async function claimRuns(
                 when j.paused_at is not null then 'paused'
                 when j.run_timeout_ms is not null and ${wholeFrom(part`t`)} + j.run_timeout_ms * interval '1 millisecond' <= now() then 'too_late'
            end as flag
-           ${one === null ? part`, t.slot::integer as slot` : part`, 1 as slot`}
+           ${one === null ? part`, t.slot::integer as slot` : part`, 1 as slot`}${limited ? part`, coalesce(j.units, 1)::integer as units` : part``}
     from ${one === null ? part`numbered` : part`taken`} t
     join punctual.jobs j on j.segment = t.segment and j.job_id = t.job_id`);
 }
@@ -103,6 +123,44 @@ function takeReady({ segment, lanes, slots }: ClaimOrder): Fragment {
             limit ${slots.length}::integer
             for update skip locked
           ) next
+          limit ${slots.length}::integer
+        ))
+      returning segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at`;
+}
+
+/** The same within the room of limits: runs in their order, as long as neither their queue's nor their type's is used up. */
+function takeWithin({ segment, lanes, slots }: ClaimOrder): Fragment {
+  const rooms = (of: (lane: ClaimLane) => LaneRoom | null | undefined): Fragment => part`
+    ${int4s(lanes, (lane) => of(lane)?.group ?? null)}::integer[], ${int4s(lanes, (lane) => of(lane)?.runs ?? null)}::integer[],
+    ${int4s(lanes, (lane) => of(lane)?.units ?? null)}::integer[], ${int4s(lanes, (lane) => of(lane)?.burst ?? null)}::integer[]`;
+  return part`
+      delete from punctual.ready
+      where segment = ${segment}::smallint
+        and ctid = any (array(
+          select c.ctid
+          from (
+            select next.ctid, l.place, next.seq, l.q_runs, l.q_units, l.t_runs, l.t_units,
+                   row_number() over (partition by l.q order by l.place, next.seq) as q_run,
+                   sum(least(coalesce(j.units, 1), l.q_burst)) over (partition by l.q order by l.place, next.seq) as q_unit,
+                   row_number() over (partition by l.t order by l.place, next.seq) as t_run,
+                   sum(least(coalesce(j.units, 1), l.t_burst)) over (partition by l.t order by l.place, next.seq) as t_unit
+            from unnest(
+              ${int4s(lanes, (lane) => lane.lane_id)}::integer[], ${int8s(lanes, (lane) => lane.after)}::bigint[],
+              ${rooms((lane) => lane.queue_room)}, ${rooms((lane) => lane.type_room)})
+              with ordinality as l (lane_id, after, q, q_runs, q_units, q_burst, t, t_runs, t_units, t_burst, place)
+            cross join lateral (
+              select r.ctid, r.seq, r.job_id
+              from punctual.ready r
+              where r.segment = ${segment}::smallint and r.lane_id = l.lane_id and r.seq > l.after
+              order by r.seq
+              limit least(${slots.length}::integer, l.q_runs, l.q_units, l.t_runs, l.t_units)
+              for update skip locked
+            ) next
+            join punctual.jobs j on j.segment = ${segment}::smallint and j.job_id = next.job_id
+          ) c
+          where (c.q_runs is null or c.q_run <= c.q_runs) and (c.q_units is null or c.q_unit <= c.q_units)
+            and (c.t_runs is null or c.t_run <= c.t_runs) and (c.t_units is null or c.t_unit <= c.t_units)
+          order by c.place, c.seq
           limit ${slots.length}::integer
         ))
       returning segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at`;

@@ -36,7 +36,7 @@ export const invariants: Record<string, Fragment> = {
   'a submission names jobs that exist': part`
     select s.key as what
     from punctual.submissions s
-    left join punctual.jobs j on j.segment = s.segment and j.job_id = s.job_id
+    left join punctual.jobs j on j.segment = ${segmentIn(part`s.job_id`)} and j.job_id = s.job_id
     where j.job_id is null`,
   'a cancelled job has no run left to start': part`
     select w.run_id::text as what

@@ -1,0 +1,41 @@
+// Queues, gates and the limits of queues and types at the door.
+import { gateRoutes, PunctualError, type Queue, queueRoutes } from '@punctual/contract';
+import type { FastifyInstance } from 'fastify';
+import { getGate, listGates, setGate } from '../store/gates.ts';
+import { listLaneLimits, listQueues, setLaneLimit, setQueue } from '../store/queues.ts';
+import { register } from './register.ts';
+import type { ApiParts } from './server.ts';
+
+export function registerFlow(app: FastifyInstance, { db, allSegments, flowChanged }: ApiParts): void {
+  const findQueue = async (name: string): Promise<Queue> => {
+    const [queue] = await listQueues(db, allSegments, name);
+    if (queue === undefined) throw new PunctualError('queue_not_found', { detail: `No queue is named ${name}.` });
+    return queue;
+  };
+
+  register(app, queueRoutes.listQueues, async () => ({ queues: await listQueues(db, allSegments) }));
+  register(app, queueRoutes.getQueue, ({ params }) => findQueue(params.name));
+  register(app, queueRoutes.setQueue, async ({ params: { name }, body }) => {
+    await setQueue(db, name, body);
+    flowChanged();
+    return findQueue(name);
+  });
+
+  register(app, queueRoutes.listLaneLimits, async () => ({ limits: await listLaneLimits(db) }));
+  register(app, queueRoutes.setLaneLimit, async ({ params, body }) => {
+    await setLaneLimit(db, params.kind, params.name, body);
+    flowChanged();
+    const [limit] = await listLaneLimits(db, params);
+    if (limit === undefined) throw new PunctualError('internal');
+    return limit;
+  });
+
+  register(app, gateRoutes.listGates, async () => ({ gates: await listGates(db) }));
+  register(app, gateRoutes.setGate, async ({ params: { kind, name }, body }) => {
+    await setGate(db, kind, name, body);
+    flowChanged();
+    const gate = await getGate(db, kind, name);
+    if (gate === null) throw new PunctualError('internal');
+    return gate;
+  });
+}

@@ -1,0 +1,69 @@
+// The lanes that a group of workers serves, ranked: a better rank starts before a worse one. Queues go in the order in
+// which the workers name them, within a queue the higher priority goes first; workers that name no queues serve all of
+// them side by side. Lanes behind a closed gate are left out, so what waits there costs a claim nothing.
+import type { WorkerDescription } from '@punctual/contract';
+import type { FlowTable, LimitKey } from '../rules/flow.ts';
+import type { Lane } from '../store/lanes.ts';
+
+export interface ServedLane {
+  lane_id: number;
+  rank: number;
+  limits: { queue: LimitKey | null; type: LimitKey | null };
+}
+
+export interface ServedLanes {
+  /** In the order of their ranks. */
+  lanes: readonly ServedLane[];
+  rankOf: ReadonlyMap<number, number>;
+  /** Lanes without limits: their runs may be handed over without asking anybody. */
+  free: ReadonlySet<number>;
+  worstRank: number;
+}
+
+export function serveLanes(worker: WorkerDescription, all: Iterable<Lane>, flow: FlowTable): ServedLanes {
+  const served = [...all]
+    .filter((lane) => serves(worker, lane) && flow.stateOf(lane) === 'open')
+    .map((lane) => ({ lane, turn: worker.queues?.indexOf(lane.queue) ?? 0 }))
+    .sort((a, b) => a.turn - b.turn || b.lane.priority - a.lane.priority || a.lane.lane_id - b.lane.lane_id);
+  let rank = 0;
+  const lanes = served.map(({ lane, turn }, i): ServedLane => {
+    const before = served[i - 1];
+    if (before !== undefined && (before.turn !== turn || before.lane.priority !== lane.priority)) rank++;
+    return { lane_id: lane.lane_id, rank, limits: flow.limitsOf(lane) };
+  });
+  return {
+    lanes,
+    rankOf: new Map(lanes.map((lane) => [lane.lane_id, lane.rank])),
+    free: new Set(lanes.flatMap((lane) => (isLimited(lane) ? [] : [lane.lane_id]))),
+    worstRank: rank,
+  };
+}
+
+export function isLimited({ limits }: ServedLane): boolean {
+  return limits.queue !== null || limits.type !== null;
+}
+
+function serves(worker: WorkerDescription, lane: Lane): boolean {
+  if (lane.stage === 'entry') return false;
+  if (lane.requires !== '' && !lane.requires.split(',').every((label) => worker.labels?.includes(label))) return false;
+  if (worker.queues !== null && !worker.queues.includes(lane.queue)) return false;
+  return lane.executor === 'handler'
+    ? worker.types.includes(lane.type)
+    : (worker.executors as string[]).includes(lane.executor);
+}
+
+/** The lanes up to a rank, those of one rank beginning with another one each turn, so that none of them starves. */
+export function lanesUpTo({ lanes }: ServedLanes, upTo: number, turn: number): ServedLane[] {
+  const taken: ServedLane[] = [];
+  for (let from = 0; from < lanes.length; ) {
+    const { rank } = lanes[from] as ServedLane;
+    if (rank > upTo) break;
+    let to = from;
+    while (lanes[to]?.rank === rank) to++;
+    const same = lanes.slice(from, to);
+    const first = turn % same.length;
+    taken.push(...same.slice(first), ...same.slice(0, first));
+    from = to;
+  }
+  return taken;
+}
