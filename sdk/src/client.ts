@@ -15,6 +15,7 @@ import type {
 import { fillPath, routes } from '@punctual/contract/plain';
 import { backfillCalls } from './backfills.ts';
 import { deadLetterCalls } from './dead_letters.ts';
+import { gateCalls, limitCalls, queueCalls } from './flow.ts';
 import { HttpCaller } from './http/caller.ts';
 import { jobCalls } from './jobs.ts';
 import { runCalls } from './runs.ts';
@@ -48,6 +49,9 @@ export class Client {
   readonly deadLetters: ReturnType<typeof deadLetterCalls>;
   readonly schedules: ReturnType<typeof scheduleCalls>;
   readonly backfills: ReturnType<typeof backfillCalls>;
+  readonly queues: ReturnType<typeof queueCalls>;
+  readonly gates: ReturnType<typeof gateCalls>;
+  readonly limits: ReturnType<typeof limitCalls>;
   readonly calendars: ReturnType<typeof calendarCalls>;
   readonly workers: { list: () => Promise<WorkerList> };
   readonly #caller: HttpCaller;
@@ -66,6 +70,9 @@ export class Client {
     this.deadLetters = deadLetterCalls(call);
     this.schedules = scheduleCalls(call);
     this.backfills = backfillCalls(call);
+    this.queues = queueCalls(call);
+    this.gates = gateCalls(call);
+    this.limits = limitCalls(call);
     this.calendars = calendarCalls(call);
     this.workers = { list: () => this.call(routes.listWorkers, {}) };
   }

@@ -19,6 +19,7 @@ import { getRun } from '@punctual/server/internal/store/runs';
 import { type Settlement, settleRuns } from '@punctual/server/internal/store/settle';
 import { expireSessions, extendSessions, reapRuns, registerSession } from '@punctual/server/internal/store/workers';
 import { type Book, echoWorker, openBook } from '../support/book.ts';
+import { race, within } from '../support/race.ts';
 
 const segment = 0;
 const session = randomUUID();
@@ -95,45 +96,6 @@ const retry = (lease: { run_id: string; lease_id: string }): Settlement => ({
 });
 const plain = { started: true, reason: null, attempt_outcome: null, error: null, result: null, retry_delay_ms: null };
 
-/** Does `first` in a transaction that stays open until `second` has had time to run into it, then commits. */
-async function race<A, B>(
-  first: (tx: Queryable) => Promise<A>,
-  second: () => Promise<B>,
-): Promise<{ first: A; second: B; secondWaited: boolean }> {
-  let secondDone = false;
-  let secondResult: Promise<B> | undefined;
-  let waited = false;
-  const firstResult = await db.transaction(async (tx) => {
-    const result = await first(tx);
-    secondResult = second().finally(() => {
-      secondDone = true;
-    });
-    secondResult.catch(() => {});
-    // Until it waits for our locks, or has passed them by.
-    for (let i = 0; i < 100 && !secondDone; i++) {
-      const blocked = await db.query({
-        name: '',
-        text: `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-        values: [],
-      });
-      if (blocked.length > 0) {
-        waited = true;
-        break;
-      }
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-    return result;
-  });
-  return { first: firstResult, second: await (secondResult as Promise<B>), secondWaited: waited };
-}
-
-/** A database whose transactions all happen inside one that is already open: to make a whole operation the first one. */
-const within = (tx: Queryable): Database => ({
-  query: tx.query.bind(tx),
-  transaction: (work) => work(tx),
-  close: async () => {},
-});
-
 async function whole(): Promise<void> {
   assert.deepEqual(await checkInvariants(db), []);
 }
@@ -142,6 +104,7 @@ describe('claim and claim', () => {
   test('two claimers never get the same run, and neither waits for the other', async () => {
     for (let i = 0; i < 20; i++) await submit();
     const { first, second, secondWaited } = await race(
+      db,
       (tx) => claim(tx, 15),
       () => claim(db, 15),
     );
@@ -157,6 +120,7 @@ describe('claim and cancel', () => {
   test('a claim first: the cancel finds the run running', async () => {
     const { job_id, run_id } = await submit();
     const { second } = await race(
+      db,
       (tx) => claim(tx),
       () => cancelJob(db, job_id),
     );
@@ -170,6 +134,7 @@ describe('claim and cancel', () => {
   test('a cancel first: the claim passes by', async () => {
     const { job_id, run_id } = await submit();
     const { first, second } = await race(
+      db,
       (tx) => cancelJob(within(tx), job_id),
       () => claim(db),
     );
@@ -184,6 +149,7 @@ describe('claim and pause', () => {
   test('a claim first: the run goes on, and nothing of it is moved', async () => {
     const { job_id, run_id } = await submit();
     await race(
+      db,
       (tx) => claim(tx),
       () => pauseJob(db, job_id),
     );
@@ -194,6 +160,7 @@ describe('claim and pause', () => {
     const { job_id, run_id } = await submit({ delay_ms: 1 });
     await new Promise((resolve) => setTimeout(resolve, 10));
     await race(
+      db,
       (tx) => moveDue(tx, segment, 10),
       () => pauseJob(db, job_id),
     );
@@ -209,6 +176,7 @@ describe('settle and cancel', () => {
   test('a settle first: the cancel is told that the run has ended', async () => {
     const run = await leased();
     const { second, secondWaited } = await race(
+      db,
       (tx) => settleRuns(tx, segment, [success(run)]),
       () => cancelRun(db, run.run_id),
     );
@@ -220,6 +188,7 @@ describe('settle and cancel', () => {
   test('a cancel first: success is still recorded as what it is', async () => {
     const run = await leased();
     const { first, second } = await race(
+      db,
       (tx) => cancelRun(within(tx), run.run_id),
       () => settleRuns(db, segment, [success(run)]),
     );
@@ -231,6 +200,7 @@ describe('settle and cancel', () => {
   test('a cancel first: a failure is not tried again', async () => {
     const run = await leased();
     await race(
+      db,
       (tx) => cancelRun(within(tx), run.run_id),
       () => settleRuns(db, segment, [retry(run)]),
     );
@@ -240,6 +210,7 @@ describe('settle and cancel', () => {
   test('a retry first: the cancel finds the run where it waits', async () => {
     const run = await leased();
     const { second } = await race(
+      db,
       (tx) => settleRuns(tx, segment, [retry(run)]),
       () => cancelRun(db, run.run_id),
     );
@@ -253,6 +224,7 @@ describe('settle and reap', () => {
   test('a settle first: nothing is left to reap', async () => {
     const run = await leased();
     const { second } = await race(
+      db,
       (tx) => settleRuns(tx, segment, [success(run)]),
       () => reapRuns(db, segment, [session], 10),
     );
@@ -263,6 +235,7 @@ describe('settle and reap', () => {
   test('a reap first: the settle is refused', async () => {
     const run = await leased();
     const { first, second } = await race(
+      db,
       (tx) => reapRuns(tx, segment, [session], 10),
       () => settleRuns(db, segment, [success(run)]),
     );
@@ -274,6 +247,7 @@ describe('settle and reap', () => {
   test('two reapers take a run once', async () => {
     await leased();
     const { first, second } = await race(
+      db,
       (tx) => reapRuns(tx, segment, [session], 10),
       () => reapRuns(db, segment, [session], 10),
     );
@@ -286,6 +260,7 @@ describe('settle and settle', () => {
   test('of two settles with one lease one is applied', async () => {
     const run = await leased();
     const { first, second } = await race(
+      db,
       (tx) => settleRuns(tx, segment, [success(run)]),
       () => settleRuns(db, segment, [retry(run)]),
     );
@@ -300,6 +275,7 @@ describe('log and reap', () => {
     const run = await leased();
     const lines = [{ at: new Date().toISOString(), level: 'info' as const, message: 'x' }];
     const { second } = await race(
+      db,
       (tx) => reapRuns(tx, segment, [session], 10),
       () => appendLogs(db, segment, [{ ...run, lines }]),
     );
@@ -314,6 +290,7 @@ describe('extend and reap', () => {
   test('a renewal first: the session lives', async () => {
     await expire();
     const { first, second } = await race(
+      db,
       (tx) => extendSessions(tx, [{ session_id: session, draining: false }], 10_000),
       () => expireSessions(db),
     );
@@ -323,6 +300,7 @@ describe('extend and reap', () => {
   test('an expiry first: the renewal is refused', async () => {
     await expire();
     const { first, second } = await race(
+      db,
       (tx) => expireSessions(tx),
       () => extendSessions(db, [{ session_id: session, draining: false }], 10_000),
     );
@@ -336,6 +314,7 @@ describe('due and due, due and edit', () => {
     await submit({ delay_ms: 1 });
     await new Promise((resolve) => setTimeout(resolve, 10));
     const { first, second, secondWaited } = await race(
+      db,
       (tx) => moveDue(tx, segment, 10),
       () => moveDue(db, segment, 10),
     );
@@ -347,6 +326,7 @@ describe('due and due, due and edit', () => {
     await new Promise((resolve) => setTimeout(resolve, 10));
     const update = { changes: {}, schedule: { schedule_time: null, delay_ms: 60_000 }, recurring: null };
     await race(
+      db,
       (tx) => moveDue(tx, segment, 10),
       () => updateJob(db, lanes, { jobId: job_id, update, ifVersion: null }),
     );
@@ -359,6 +339,7 @@ describe('due and due, due and edit', () => {
     await new Promise((resolve) => setTimeout(resolve, 10));
     const update = { changes: {}, schedule: { schedule_time: null, delay_ms: 60_000 }, recurring: null };
     const { second } = await race(
+      db,
       (tx) => updateJob(within(tx), lanes, { jobId: job_id, update, ifVersion: null }),
       () => moveDue(db, segment, 10),
     );
@@ -384,6 +365,7 @@ describe('submit and submit with one key', () => {
     };
     const [a, b] = [make(), make()];
     const { first, second, secondWaited } = await race(
+      db,
       (tx) => createJobs(tx, [a.job], [a.submission]),
       () => createJobs(db, [b.job], [b.submission]),
     );
@@ -410,6 +392,7 @@ describe('redrive and redrive, run now and run now', () => {
     const run = await leased();
     await settleRuns(db, segment, [{ ...retry(run), move: 'end', reason: 'failed' }]);
     const { first, second } = await race(
+      db,
       (tx) => redriveOne(within(tx), run.run_id),
       () => redriveOne(db, run.run_id),
     );
@@ -420,6 +403,7 @@ describe('redrive and redrive, run now and run now', () => {
     const run = await leased();
     await settleRuns(db, segment, [success(run)]);
     const { first, second } = await race(
+      db,
       (tx) => runJobNow(within(tx), lanes, run.job_id),
       () => runJobNow(db, lanes, run.job_id),
     );

@@ -10,12 +10,14 @@ export class Hand {
   #described = false;
   readonly #types: string[];
   readonly #slots: number;
+  readonly #queues: string[] | null;
 
-  constructor(url: string, options: { id?: string; types?: string[]; slots?: number } = {}) {
+  constructor(url: string, options: { id?: string; types?: string[]; slots?: number; queues?: string[] } = {}) {
     this.url = url;
     this.id = options.id ?? `hand-${randomUUID().slice(0, 8)}`;
     this.#types = options.types ?? ['echo'];
     this.#slots = options.slots ?? 10;
+    this.#queues = options.queues ?? null;
   }
 
   /** One call, by default one that does not wait and follows all earlier ones. */
@@ -39,7 +41,7 @@ export class Hand {
               slots: this.#slots,
               types: this.#types,
               executors: [],
-              queues: null,
+              queues: this.#queues,
             },
           }),
       ...rest,

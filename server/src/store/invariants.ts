@@ -138,8 +138,16 @@ export const invariants: Record<string, Fragment> = {
     having (b.total, b.made, b.succeeded, b.failed, b.cancelled)
            <> (count(t.scheduled_for), count(t.run_id), count(*) filter (where t.outcome = 'SUCCESS'),
                count(*) filter (where t.outcome = 'FAILED'), count(*) filter (where t.outcome in ('CANCELLED', 'DROPPED')))`,
+  'no more runs of a queue or a type start than its limit allows': part`
+    select l.kind || ' ' || l.name as what
+    from punctual.lane_limits l
+    join punctual.lane_holds h using (kind, name)
+    join punctual.running r using (segment, run_id)
+    where l.max_concurrency is not null and r.started_at > l.changed_at
+    group by l.kind, l.name, l.max_concurrency
+    having count(*) > l.max_concurrency`,
   'what a lane is stands in one row': part`
-    select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority having count(*) > 1`,
+    select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority, requires, stage having count(*) > 1`,
 };
 
 export async function checkInvariants(db: Queryable, deadlineMs = 60_000): Promise<Violation[]> {

@@ -51,7 +51,7 @@ export async function listQueues(
         select count(*) as ready
         from (
           select from punctual.ready r where r.segment = s.segment and r.lane_id = l.lane_id limit ${maxCounted}::integer
-        ) some
+        ) counted
       ) c
       where ${only(part`l.queue`)}
       group by l.queue
