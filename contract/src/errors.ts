@@ -31,6 +31,7 @@ export const errorTable = {
   },
   backfill_not_found: { status: 404, meaning: 'No backfill has this id.' },
   queue_not_found: { status: 404, meaning: 'No job was ever put into a queue of this name, and it has no settings.' },
+  breaker_not_found: { status: 404, meaning: 'The type has no circuit breaker.' },
   calendar_not_found: { status: 404, meaning: 'No calendar has this name.' },
   method_not_allowed: {
     status: 405,

@@ -71,6 +71,7 @@ export const components = {
   Queue: queues.Queue,
   LaneLimit: queues.LaneLimit,
   Gate: gates.Gate,
+  Breaker: gates.Breaker,
   DeadLetter: deadLetters.DeadLetter,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,

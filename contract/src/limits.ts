@@ -56,6 +56,8 @@ export const limits = {
   max_concurrency: 1_000_000,
   /** A month: slower rates are schedules. */
   max_rate_per_ms: 31 * 24 * 3600 * 1000,
+  /** A day: what fails more slowly is better watched by an alert. */
+  max_breaker_ms: 24 * 3600 * 1000,
   max_ageing_ms: 7 * 24 * 3600 * 1000,
 } as const;
 
@@ -66,5 +68,6 @@ export const defaults = {
   units: 1,
   timeout_ms: 3600 * 1000,
   page: 50,
+  breaker: { min_attempts: 20, window_ms: 60_000, cool_down_ms: 30_000 },
   backoff: { base_ms: 1000, factor: 2, max_ms: 10 * 60 * 1000, jitter: 0.2 },
 } as const;

@@ -15,7 +15,7 @@ import type {
 import { fillPath, routes } from '@punctual/contract/plain';
 import { backfillCalls } from './backfills.ts';
 import { deadLetterCalls } from './dead_letters.ts';
-import { gateCalls, limitCalls, queueCalls } from './flow.ts';
+import { breakerCalls, gateCalls, limitCalls, queueCalls } from './flow.ts';
 import { HttpCaller } from './http/caller.ts';
 import { jobCalls } from './jobs.ts';
 import { runCalls } from './runs.ts';
@@ -51,6 +51,7 @@ export class Client {
   readonly backfills: ReturnType<typeof backfillCalls>;
   readonly queues: ReturnType<typeof queueCalls>;
   readonly gates: ReturnType<typeof gateCalls>;
+  readonly breakers: ReturnType<typeof breakerCalls>;
   readonly limits: ReturnType<typeof limitCalls>;
   readonly calendars: ReturnType<typeof calendarCalls>;
   readonly workers: { list: () => Promise<WorkerList> };
@@ -72,6 +73,7 @@ export class Client {
     this.backfills = backfillCalls(call);
     this.queues = queueCalls(call);
     this.gates = gateCalls(call);
+    this.breakers = breakerCalls(call);
     this.limits = limitCalls(call);
     this.calendars = calendarCalls(call);
     this.workers = { list: () => this.call(routes.listWorkers, {}) };

@@ -1,5 +1,6 @@
-// The calls about queues, gates and the limits of queues and types, as `client.queues`, `client.gates`, `client.limits`.
-import type { GateKind, SetGate, SetLaneLimit, SetQueue } from '@punctual/contract';
+// The calls about queues, gates and the limits of queues and types, as `client.queues`, `client.gates`,
+// `client.breakers` and `client.limits`.
+import type { GateKind, SetBreaker, SetGate, SetLaneLimit, SetQueue } from '@punctual/contract';
 import { routes } from '@punctual/contract/plain';
 import type { Call } from './client.ts';
 
@@ -17,6 +18,14 @@ export function gateCalls(call: Call) {
     list: () => call(routes.listGates, {}),
     /** Opens, holds or drops a type or a queue. */
     set: (kind: GateKind, name: string, body: SetGate) => call(routes.setGate, { params: { kind, name }, body }),
+  };
+}
+
+export function breakerCalls(call: Call) {
+  return {
+    list: () => call(routes.listBreakers, {}),
+    set: (type: string, body: SetBreaker) => call(routes.setBreaker, { params: { type }, body }),
+    delete: (type: string) => call(routes.deleteBreaker, { params: { type } }),
   };
 }
 

@@ -5,6 +5,7 @@ import type { Metrics } from './base/metrics.ts';
 import type { Config } from './config.ts';
 import { ageOnce } from './dispatch/age.ts';
 import type { Announcer } from './dispatch/announce.ts';
+import type { Breakers } from './dispatch/breakers.ts';
 import type { Claimer } from './dispatch/claim.ts';
 import { dropOnce } from './dispatch/drop.ts';
 import type { Flow } from './dispatch/flow.ts';
@@ -30,6 +31,7 @@ export interface LoopsOptions {
   segments: number;
   lanes: Lanes;
   flow: Flow;
+  breakers: Breakers;
   claimer: Claimer;
   sync: Sync;
   announcer: Announcer;
@@ -64,6 +66,7 @@ export function startLoops({
   segments,
   lanes,
   flow,
+  breakers,
   claimer,
   sync,
   announcer,
@@ -129,7 +132,7 @@ export function startLoops({
     },
   });
 
-  // 6. The rules of queues and types are heeded within a second: gates that drop, runs that age.
+  // 6. The rules of queues and types are heeded within a second: gates that drop, breakers, runs that age.
   const rules = startLoop({
     name: 'flow',
     everyMs: flowEveryMs,
@@ -137,6 +140,7 @@ export function startLoops({
     async pass() {
       await flow.refresh();
       loops.ended(await dropOnce({ db, lanes, flow: flow.table, segments: all, metrics }));
+      await breakers.pass();
     },
   });
   const age = startLoop({

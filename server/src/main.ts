@@ -7,6 +7,7 @@ import { type Logger, openLog } from './base/log.ts';
 import { openMetrics } from './base/metrics.ts';
 import type { Config } from './config.ts';
 import { type Announcement, Announcer } from './dispatch/announce.ts';
+import { Breakers } from './dispatch/breakers.ts';
 import { Claimer } from './dispatch/claim.ts';
 import { Flow } from './dispatch/flow.ts';
 import { Renewer } from './dispatch/renew.ts';
@@ -65,6 +66,11 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const sessions = new Sessions();
   const claimer = new Claimer({ db, lanes, flow, segments, metrics, log });
   flow.onChange = () => claimer.wakeAll();
+  const flowChanged = (): void => {
+    loops.flowChanged();
+    announcer.say({ flow: 'changed' });
+  };
+  const breakers = new Breakers({ db, log, flow, claimer, onMoved: flowChanged });
   const tell = (what: { segments?: Iterable<number>; lane?: number | undefined; nextMs?: number | null }): void => {
     const touched = [...(what.segments ?? [])];
     if (touched.length > 0) claimer.wake(touched, what.lane);
@@ -98,7 +104,10 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     leaseMs: config.lease_ms,
     marginMs: config.lease_margin_ms,
     heartbeatMs: config.heartbeat_ms,
-    onRoomFreed: () => {
+    onEnded: (ended) => {
+      for (const { lane_id, status } of ended)
+        if (status === 'SUCCESS' || status === 'FAILED') breakers.note(lanes.get(lane_id).type, status === 'SUCCESS');
+      if (!ended.some(({ lane_id }) => claimer.isLimited(lane_id))) return;
       claimer.roomFreed();
       announcer.say({ flow: 'freed' });
     },
@@ -127,7 +136,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       if (heard.flow === 'changed') loops.flowChanged();
     },
   });
-  const loops = startLoops({ config, db, log, metrics, segments, lanes, flow, claimer, sync, announcer });
+  const loops = startLoops({ config, db, log, metrics, segments, lanes, flow, breakers, claimer, sync, announcer });
 
   const editor = new ScheduleEditor({ db, lanes, plan: (segment) => loops.plan(segment) });
   const api = openApi({
@@ -146,10 +155,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     databaseVersion,
     planSoon: (segment) => loops.planSoon(segment),
     backfillSoon: () => loops.backfillSoon(),
-    flowChanged: () => {
-      loops.flowChanged();
-      announcer.say({ flow: 'changed' });
-    },
+    flowChanged,
     tell,
   });
   const stop = async (): Promise<void> => {

@@ -209,6 +209,36 @@ test('a rate bounds how many runs start in a while, over two servers', async () 
   assert.ok(seconds < 8, `40 units took ${seconds} s`);
 });
 
+test('a breaker holds the gate when too many attempts fail, lets one run through after a while, and opens it again', async () => {
+  await using house = await openHouse({ servers: 2 });
+  let healthy = false;
+  let starts = 0;
+  const handlers = {
+    mail: async () => {
+      starts++;
+      if (!healthy) throw new Error('provider down');
+    },
+  };
+  for (const { url } of house.servers) await house.addWorker(handlers, { url, slots: 3 });
+  await house.client.breakers.set('mail', { error_rate: 0.5, min_attempts: 10, cool_down_ms: 1_000 });
+  await new Promise((resolve) => setTimeout(resolve, 700));
+  const gate = async () => (await house.client.gates.list()).gates[0];
+  const state = async () => (await house.client.breakers.list()).breakers[0]?.state;
+  await create(house, { type: 'mail', max_retries: 0 }, 30);
+  await eventually(async () => assert.equal((await gate())?.state, 'hold'));
+  assert.match((await gate())?.note ?? '', /^circuit breaker: 100 % of \d+ attempts failed/);
+  await create(house, { type: 'mail', max_retries: 0 }, 20);
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  const before = starts;
+  // The first probe fails: one more start, and held again.
+  await eventually(() => assert.equal(starts, before + 1), { withinMs: 5_000 });
+  await eventually(async () => assert.equal(await state(), 'open'));
+  healthy = true;
+  await eventually(async () => assert.equal((await gate())?.state, 'open'), { withinMs: 8_000 });
+  await eventually(async () => assert.equal(await house.count('ready'), 0));
+  assert.equal(await state(), 'closed');
+});
+
 test('jobs that say no priority get that of their queue', async () => {
   await using house = await openHouse();
   await house.client.queues.set('mail', { default_priority: 8 });

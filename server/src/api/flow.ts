@@ -1,6 +1,7 @@
 // Queues, gates and the limits of queues and types at the door.
 import { gateRoutes, PunctualError, type Queue, queueRoutes } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
+import { deleteBreaker, listBreakers, setBreaker } from '../store/breakers.ts';
 import { getGate, listGates, setGate } from '../store/gates.ts';
 import { listLaneLimits, listQueues, setLaneLimit, setQueue } from '../store/queues.ts';
 import { register } from './register.ts';
@@ -37,5 +38,19 @@ export function registerFlow(app: FastifyInstance, { db, allSegments, flowChange
     const gate = await getGate(db, kind, name);
     if (gate === null) throw new PunctualError('internal');
     return gate;
+  });
+
+  register(app, gateRoutes.listBreakers, async () => ({ breakers: await listBreakers(db) }));
+  register(app, gateRoutes.setBreaker, async ({ params: { type }, body }) => {
+    await setBreaker(db, type, body);
+    flowChanged();
+    const breaker = (await listBreakers(db)).find((one) => one.type === type);
+    if (breaker === undefined) throw new PunctualError('internal');
+    return breaker;
+  });
+  register(app, gateRoutes.deleteBreaker, async ({ params: { type } }) => {
+    if (!(await deleteBreaker(db, type))) throw new PunctualError('breaker_not_found');
+    flowChanged();
+    return { type };
   });
 }

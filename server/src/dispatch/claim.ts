@@ -16,7 +16,7 @@ import { type Settlement, settleRuns } from '../store/settle.ts';
 import type { Flow } from './flow.ts';
 import { HotSegments } from './hot_segments.ts';
 import { LowWater } from './low_water.ts';
-import { isLimited, lanesUpTo, type ServedLane, type ServedLanes, serveLanes } from './served_lanes.ts';
+import { isLimited, lanesUpTo, type ServedLane, type ServedLanes, serveLanes, serves } from './served_lanes.ts';
 import { freeSlots, type Session } from './sessions.ts';
 import { groupBySegment, settleAstray } from './settle.ts';
 
@@ -221,6 +221,45 @@ export class Claimer {
       }
     }
     return taken;
+  }
+
+  /** Has somebody here a free slot for this type, whatever its gate says? */
+  couldStart(type: string): boolean {
+    return this.#idleFor(type) !== null;
+  }
+
+  /** Lets one run of a type through its gate; answers which, or null when none is ready. */
+  async startOne(type: string): Promise<string | null> {
+    const idle = this.#idleFor(type);
+    if (idle === null) return null;
+    const { session, laneIds } = idle;
+    const lanes = laneIds.map((lane_id) => ({ lane_id, after: 0 }));
+    const slots = [session];
+    for (const segment of this.#all) {
+      session.reserved++;
+      const lease_id = newToken();
+      try {
+        const runs = await claimRuns(this.#options.db, { segment, lanes, slots, lease_id });
+        release(slots);
+        await this.#deliver(runs, lease_id, slots);
+        if (runs[0] !== undefined) return runs[0].run_id;
+      } catch (error) {
+        this.#claimFailed(slots);
+        throw error;
+      }
+    }
+    return null;
+  }
+
+  #idleFor(type: string): { session: Session; laneIds: number[] } | null {
+    for (const group of this.#groups.values())
+      for (const session of group.sessions) {
+        const { worker } = session;
+        if (worker === null || freeSlots(session) === 0) continue;
+        const lanes = [...this.#options.lanes.all()].filter((lane) => lane.type === type && serves(worker, lane));
+        if (lanes.length > 0) return { session, laneIds: lanes.map((lane) => lane.lane_id) };
+      }
+    return null;
   }
 
   /** It may have been made all the same: the book must be compared before these sessions get more. */

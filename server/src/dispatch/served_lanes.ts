@@ -43,7 +43,7 @@ export function isLimited({ limits }: ServedLane): boolean {
   return limits.queue !== null || limits.type !== null;
 }
 
-function serves(worker: WorkerDescription, lane: Lane): boolean {
+export function serves(worker: WorkerDescription, lane: Lane): boolean {
   if (lane.stage === 'entry') return false;
   if (lane.requires !== '' && !lane.requires.split(',').every((label) => worker.labels?.includes(label))) return false;
   if (worker.queues !== null && !worker.queues.includes(lane.queue)) return false;

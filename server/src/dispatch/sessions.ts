@@ -1,6 +1,6 @@
 // The workers connected to this server, as it sees them: what they hold, what waits to be told to them, and the call
 // that waits for an answer. Memory only: the truth about leases is in the book, and losing this costs a heartbeat.
-import { type SyncRequest, type WorkerDescription } from '@punctual/contract';
+import type { Outcome, SyncRequest, WorkerDescription } from '@punctual/contract';
 import { monotonicMs } from '../base/clock.ts';
 import type { Lease } from '../store/settle.ts';
 
@@ -15,6 +15,12 @@ export interface Held {
   call: number;
   /** null: granted by another server. */
   lane_id: number | null;
+}
+
+/** An attempt that was reported. */
+export interface Ended {
+  lane_id: number;
+  status: Outcome['status'];
 }
 
 export interface Session {
@@ -117,18 +123,18 @@ export function freeSlots(session: Session): number {
 }
 
 /**
- * Takes note of what a call reports: those runs take no slot any more, however calls overtake each other. Answers the
- * lanes they were in, as far as they are known here.
+ * Takes note of what a call reports: those runs take no slot any more, however calls overtake each other. Answers what
+ * ended in which lane, as far as that is known here.
  */
-export function noteReported(session: Session, request: SyncRequest): Set<number> {
-  const lanes = new Set<number>();
-  for (const { run_id } of request.outcomes ?? []) {
-    const lane = session.held.get(run_id)?.lane_id;
-    if (lane != null) lanes.add(lane);
+export function noteReported(session: Session, request: SyncRequest): Ended[] {
+  const ended: Ended[] = [];
+  for (const { run_id, status } of request.outcomes ?? []) {
+    const lane_id = session.held.get(run_id)?.lane_id;
+    if (lane_id != null) ended.push({ lane_id, status });
     session.held.delete(run_id);
     session.reported.set(run_id, request.n);
   }
-  return lanes;
+  return ended;
 }
 
 /**

@@ -18,7 +18,7 @@ import type { Lease } from '../store/settle.ts';
 import { endSession, leasesOf, registerSession } from '../store/workers.ts';
 import type { Claimer } from './claim.ts';
 import type { Renewer } from './renew.ts';
-import { noteReported, type Parked, reconcile, type Session, type Sessions } from './sessions.ts';
+import { type Ended, noteReported, type Parked, reconcile, type Session, type Sessions } from './sessions.ts';
 import { groupBySegment, type Settled, settleOutcomes } from './settle.ts';
 
 export interface SyncOptions {
@@ -32,8 +32,8 @@ export interface SyncOptions {
   leaseMs: number;
   marginMs: number;
   heartbeatMs: number;
-  /** Told that a run of a limited lane is settled. */
-  onRoomFreed: () => void;
+  /** Told which attempts were settled. */
+  onEnded: (ended: readonly Ended[]) => void;
   /** Told what settles made ready or let wait. */
   onSettled: (settled: Settled) => void;
 }
@@ -109,14 +109,14 @@ export class Sync {
   /** Settling, renewing and claiming go on side by side: the slots are free as soon as the worker says so. */
   async #apply(session: Session, request: SyncRequest, arrivedAt: number): Promise<Lease[]> {
     const renewed = this.#renew(session, request, arrivedAt);
-    const lanes = noteReported(session, request);
+    const ended = noteReported(session, request);
     const lost = request.n === session.call && request.bye !== true ? reconcile(session, request) : [];
     const logged = this.#storeLogs(request.logs ?? []);
     const settled = logged.then((refused) =>
       this.#settle(request.outcomes ?? []).then((more) => [...refused, ...more]),
     );
     const [refused] = await Promise.all([settled, renewed, this.#giveBack(lost)]);
-    if ([...lanes].some((lane) => this.#options.claimer.isLimited(lane))) this.#options.onRoomFreed();
+    if (ended.length > 0) this.#options.onEnded(ended);
     if (session.compare) await this.#compareWithBook(session, request);
     return refused;
   }

@@ -24,6 +24,8 @@ export interface FlowRules {
   gates: readonly FlowGate[];
   queues: readonly QueueSettings[];
   limits: readonly LimitKey[];
+  /** Types with a circuit breaker. */
+  breakers: readonly string[];
 }
 
 interface LaneNames {
@@ -48,11 +50,13 @@ export class FlowTable {
   readonly #gates: ReadonlyMap<string, GateState>;
   readonly #queues: ReadonlyMap<string, QueueSettings>;
   readonly #limits: ReadonlyMap<string, LimitKey>;
+  readonly #breakers: ReadonlySet<string>;
 
   constructor(rules: FlowRules) {
     this.version = rules.version;
     this.#gates = new Map(rules.gates.map((gate) => [keyOf(gate.kind, gate.name), gate.state]));
     this.#queues = new Map(rules.queues.map((queue) => [queue.name, queue]));
+    this.#breakers = new Set(rules.breakers);
     this.#limits = new Map(rules.limits.map((limit) => [keyOf(limit.kind, limit.name), limit]));
   }
 
@@ -70,6 +74,14 @@ export class FlowTable {
     };
   }
 
+  get hasBreakers(): boolean {
+    return this.#breakers.size > 0;
+  }
+
+  hasBreaker(type: string): boolean {
+    return this.#breakers.has(type);
+  }
+
   defaultPriority(queue: string): number {
     return this.#queues.get(queue)?.default_priority ?? presetPriority(queue);
   }
@@ -82,7 +94,7 @@ export class FlowTable {
   }
 }
 
-export const noRules: FlowRules = { version: '0', gates: [], queues: [], limits: [] };
+export const noRules: FlowRules = { version: '0', gates: [], queues: [], limits: [], breakers: [] };
 
 /** The lane one priority above, null for the highest. */
 export function raised<Key extends { priority: number }>(lane: Key): Key | null {

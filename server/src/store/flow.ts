@@ -12,15 +12,16 @@ export async function flowVersion(db: Queryable): Promise<string> {
 /** The version is read first: what changes meanwhile is read again the next time. */
 export async function readFlow(db: Queryable): Promise<FlowRules> {
   const version = await flowVersion(db);
-  const [gates, queues, laneLimits] = await Promise.all([
+  const [gates, queues, laneLimits, breakers] = await Promise.all([
     db.query<FlowGate>(sql`select kind, name, state from punctual.gates where state <> 'open'`),
     db.query<QueueSettings>(sql`select name, default_priority, ageing_ms from punctual.queues`),
     db.query<LimitKey>(sql`
       select kind, name
       from punctual.lane_limits
       where max_concurrency is not null or rate_units is not null`),
+    db.query<{ type: string }>(sql`select type from punctual.breakers`),
   ]);
-  return { version, gates, queues, limits: laneLimits };
+  return { version, gates, queues, limits: laneLimits, breakers: breakers.map((row) => row.type) };
 }
 
 /** Makes a change that all servers are to heed. The one row also bounds how many rules there are. */
@@ -30,7 +31,7 @@ export async function changeFlow(db: Database, change: (tx: Queryable) => Promis
     await change(tx);
     const rows = await tx.query<{ rules: number }>(sql`
       select ((select count(*) from punctual.gates) + (select count(*) from punctual.queues)
-              + (select count(*) from punctual.lane_limits))::integer as rules`);
+              + (select count(*) from punctual.lane_limits) + (select count(*) from punctual.breakers))::integer as rules`);
     if ((rows[0]?.rules ?? 0) > limits.max_rules) throw new PunctualError('too_many_rules');
   });
 }

@@ -1,6 +1,7 @@
 // Gates in the book, and the move of a closed one: due runs behind a gate that drops end as DROPPED.
 import type { Gate, GateKind, SetGate } from '@punctual/contract';
 import { int4s } from './arrays.ts';
+import { resetBreaker } from './breakers.ts';
 import type { Database, Queryable } from './database.ts';
 import { changeFlow } from './flow.ts';
 import { sql } from './sql.ts';
@@ -18,7 +19,10 @@ export async function listGates(db: Queryable): Promise<Gate[]> {
 }
 
 export async function setGate(db: Database, kind: GateKind, name: string, gate: SetGate): Promise<void> {
-  await changeFlow(db, (tx) => writeGate(tx, kind, name, gate));
+  await changeFlow(db, async (tx) => {
+    await writeGate(tx, kind, name, gate);
+    if (kind === 'type' && gate.state === 'open') await resetBreaker(tx, name);
+  });
 }
 
 export async function writeGate(tx: Queryable, kind: GateKind, name: string, gate: SetGate): Promise<void> {

@@ -75,6 +75,31 @@ create table punctual.backfills (
 create index backfills_active on punctual.backfills using btree (segment, backfill_id) where (ended_at is null);
 create index backfills_by_job on punctual.backfills using btree (segment, job_id, backfill_id);
 
+create table punctual.breaker_counts (
+  type text not null,
+  bucket timestamp with time zone not null,
+  succeeded integer not null,
+  failed integer not null,
+  constraint breaker_counts_pkey primary key (type, bucket)
+);
+
+create table punctual.breakers (
+  type text not null,
+  error_rate real not null,
+  min_attempts integer not null,
+  window_ms integer not null,
+  cool_down_ms integer not null,
+  state text not null default 'closed'::text,
+  changed_at timestamp with time zone not null default now(),
+  probe_run_id uuid,
+  constraint breakers_pkey primary key (type),
+  constraint breakers_cool_down_ms_check check ((cool_down_ms > 0)),
+  constraint breakers_error_rate_check check (((error_rate > (0)::double precision) and (error_rate <= (1)::double precision))),
+  constraint breakers_min_attempts_check check ((min_attempts > 0)),
+  constraint breakers_state_check check ((state = any (array['closed'::text, 'open'::text, 'probing'::text]))),
+  constraint breakers_window_ms_check check ((window_ms > 0))
+);
+
 create table punctual.calendars (
   name text not null,
   definition text not null,

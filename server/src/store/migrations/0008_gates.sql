@@ -50,3 +50,24 @@ create table punctual.flow_version (
   version bigint not null default 1
 );
 insert into punctual.flow_version default values;
+
+-- Breakers close the gate of a type by themselves when too many of its attempts fail.
+create table punctual.breakers (
+  type text primary key,
+  error_rate real not null check (error_rate > 0 and error_rate <= 1),
+  min_attempts integer not null check (min_attempts > 0),
+  window_ms integer not null check (window_ms > 0),
+  cool_down_ms integer not null check (cool_down_ms > 0),
+  state text not null default 'closed' check (state in ('closed', 'open', 'probing')),
+  changed_at timestamptz not null default now(),
+  probe_run_id uuid
+);
+
+-- What the servers counted, for types with a breaker.
+create table punctual.breaker_counts (
+  type text not null,
+  bucket timestamptz not null,
+  succeeded integer not null,
+  failed integer not null,
+  primary key (type, bucket)
+);
