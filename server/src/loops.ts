@@ -46,6 +46,8 @@ export interface Loops {
   planSoon(segment: number): void;
   /** A backfill has something to do. */
   backfillSoon(): void;
+  /** A rate has units again sooner than was known. */
+  refillSoon(): void;
   /** The rules of queues and types have changed. */
   flowChanged(): void;
   /** Runs of these jobs have ended, which may have others waiting for it. */
@@ -150,6 +152,8 @@ export function startLoops({
     pass: () => ageOnce({ db, lanes, flow: flow.table, segments: all, onRaised: ready }),
   });
 
+  const refill = startLoop({ name: 'refill', everyMs: hourMs, log, pass: async () => claimer.refill() });
+
   // 7. The safety net under every wake: look for work everywhere, learn lanes that others made.
   const poll = startLoop({
     name: 'poll',
@@ -175,7 +179,7 @@ export function startLoops({
     },
   });
 
-  const running: Loop[] = [due, planner, follow, tend, backfill, reap, rules, age, poll, silent, partitions];
+  const running: Loop[] = [due, planner, follow, tend, backfill, reap, rules, age, refill, poll, silent, partitions];
   const loops: Loops = {
     dueWithin: (ms, where) => {
       dueClock.soon(ms, where);
@@ -185,6 +189,7 @@ export function startLoops({
     plan,
     planSoon,
     backfillSoon: () => backfill.wake(),
+    refillSoon: () => refill.wake(),
     flowChanged: () => rules.wake(),
     ended(jobIds) {
       if (jobIds.length === 0) return;

@@ -64,7 +64,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   await flow.refresh();
 
   const sessions = new Sessions();
-  const claimer = new Claimer({ db, lanes, flow, segments, metrics, log });
+  const claimer = new Claimer({ db, lanes, flow, segments, metrics, log, onRefill: () => loops.refillSoon() });
   flow.onChange = () => claimer.wakeAll();
   const flowChanged = (): void => {
     loops.flowChanged();

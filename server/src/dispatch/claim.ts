@@ -27,6 +27,8 @@ export interface ClaimerOptions {
   segments: number;
   metrics: Metrics;
   log: Logger;
+  /** Told that `refill` is to be called again, perhaps sooner than it said. */
+  onRefill: () => void;
 }
 
 /** More claimers than this on one database only add latency. */
@@ -66,7 +68,8 @@ export class Claimer {
   readonly #lowWater = new LowWater();
   #claims = 0;
   #turn = 0;
-  #refill: NodeJS.Timeout | null = null;
+  /** Monotonic ms at which a rate has units again. */
+  #refillAt = Number.POSITIVE_INFINITY;
   #stopped = false;
 
   constructor(options: ClaimerOptions) {
@@ -126,6 +129,15 @@ export class Claimer {
     this.run();
   }
 
+  /** Looks again where a rate had no units left, when it has; answers in how many ms to be called again. */
+  refill(): number {
+    if (monotonicMs() >= this.#refillAt) {
+      this.#refillAt = Number.POSITIVE_INFINITY;
+      this.roomFreed();
+    }
+    return this.#refillAt - monotonicMs();
+  }
+
   /** A run of a limited lane has ended, or units were refilled. */
   roomFreed(): void {
     for (const group of this.#groups.values()) {
@@ -159,7 +171,6 @@ export class Claimer {
 
   stop(): void {
     this.#stopped = true;
-    if (this.#refill !== null) clearTimeout(this.#refill);
   }
 
   /**
@@ -316,13 +327,10 @@ export class Claimer {
   }
 
   #refillIn(ms: number): void {
-    this.#refill ??= setTimeout(
-      () => {
-        this.#refill = null;
-        this.roomFreed();
-      },
-      Math.max(minRefillMs, ms),
-    );
+    const at = monotonicMs() + Math.max(minRefillMs, ms);
+    if (at >= this.#refillAt) return;
+    this.#refillAt = at;
+    this.#options.onRefill();
   }
 
   /** Sends runs to their sessions; those that must not start, or whose session is gone, are settled instead. */

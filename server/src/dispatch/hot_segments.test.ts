@@ -1,3 +1,4 @@
+// Which segment is claimed from next, and up to which rank.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,3 +1,4 @@
+// When a circuit breaker trips, and what its probe says.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type BreakerFacts, judgeBreaker } from './breaker.ts';

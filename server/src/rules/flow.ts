@@ -62,8 +62,8 @@ export class FlowTable {
 
   /** Of the gates of its queue and its type the stricter one decides. */
   stateOf({ queue, type }: LaneNames): GateState {
-    const states = [this.#gates.get(keyOf('queue', queue)), this.#gates.get(keyOf('type', type))];
-    return states.includes('drop') ? 'drop' : states.includes('hold') ? 'hold' : 'open';
+    const states = new Set([this.#gates.get(keyOf('queue', queue)), this.#gates.get(keyOf('type', type))]);
+    return states.has('drop') ? 'drop' : states.has('hold') ? 'hold' : 'open';
   }
 
   /** The limit of its queue, and that of its type. */

@@ -164,8 +164,16 @@ export async function resetBreaker(tx: Queryable, type: string): Promise<void> {
 }
 
 export async function listBreakers(db: Queryable): Promise<Breaker[]> {
-  return (await readBreakers(db)).map(({ since_ms: _, probe: __, turn: ___, changed_at, ...breaker }) => ({
-    ...breaker,
-    changed_at: changed_at.toISOString(),
+  return (await readBreakers(db)).map((row) => ({
+    type: row.type,
+    error_rate: row.error_rate,
+    min_attempts: row.min_attempts,
+    window_ms: row.window_ms,
+    cool_down_ms: row.cool_down_ms,
+    state: row.state,
+    changed_at: row.changed_at.toISOString(),
+    probe_run_id: row.probe_run_id,
+    succeeded: row.succeeded,
+    failed: row.failed,
   }));
 }
