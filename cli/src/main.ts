@@ -90,6 +90,18 @@ const entries: Entry[] = [
     load: async () => (await import('./commands/dead_letters.ts')).addDeadLetters,
   },
   {
+    name: 'queues',
+    summary: 'List, set, pause and resume queues',
+    group: using,
+    load: async () => (await import('./commands/queues.ts')).addQueues,
+  },
+  {
+    name: 'gates',
+    summary: 'Hold, drop and open types and queues; circuit breakers',
+    group: using,
+    load: async () => (await import('./commands/gates.ts')).addGates,
+  },
+  {
     name: 'workers',
     summary: 'List the workers',
     group: using,

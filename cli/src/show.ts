@@ -26,6 +26,8 @@ export function jobFields(job: Job, paint: Paint, now: number): [string, string]
     ['type', job.type],
     ...(job.executor === undefined ? [] : [['executor', showJson(job.executor)] as [string, string]]),
     ['queue', `${job.queue}, priority ${job.priority}`],
+    ...(job.requires === undefined ? [] : [['requires', job.requires.join(', ')] as [string, string]]),
+    ...(job.concurrency_key === undefined ? [] : [['key', job.concurrency_key] as [string, string]]),
     ...(job.tags.length === 0 ? [] : [['tags', job.tags.join(', ')] as [string, string]]),
     ['user', job.user_id ?? '–'],
     ...scheduleFields(job, now),
@@ -138,7 +140,18 @@ export function letterHints(letter: DeadLetter): string[] {
   ];
 }
 
-export const workerHead = ['WORKER', 'STATUS', 'RUNNING', 'QUEUES', 'TYPES', 'EXECUTORS', 'HOST', 'STARTED', 'SEEN'];
+export const workerHead = [
+  'WORKER',
+  'STATUS',
+  'RUNNING',
+  'QUEUES',
+  'LABELS',
+  'TYPES',
+  'EXECUTORS',
+  'HOST',
+  'STARTED',
+  'SEEN',
+];
 
 export function workerRow(worker: Worker, paint: Paint, now: number): string[] {
   const relative = (timestamp: string) => showRelative(Date.parse(timestamp), now);
@@ -147,6 +160,7 @@ export function workerRow(worker: Worker, paint: Paint, now: number): string[] {
     showStatus(worker.status, paint),
     `${worker.running}/${worker.slots}`,
     worker.queues?.join(', ') ?? 'all',
+    worker.labels.join(', ') || '–',
     oneLine(worker.types.join(', ') || '–', max_cell_chars),
     worker.executors.join(', ') || '–',
     `${harmless(worker.host)} ${worker.pid}`,
@@ -160,7 +174,8 @@ export function isServed(job: Job, workers: readonly Worker[]): boolean {
   return workers.some((worker) => {
     const takes =
       job.executor === undefined ? worker.types.includes(job.type) : worker.executors.includes(job.executor.kind);
-    return worker.status === 'ALIVE' && takes && (worker.queues === null || worker.queues.includes(job.queue));
+    const has = (job.requires ?? []).every((label) => worker.labels.includes(label));
+    return worker.status === 'ALIVE' && takes && has && (worker.queues === null || worker.queues.includes(job.queue));
   });
 }
 
