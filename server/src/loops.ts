@@ -10,6 +10,7 @@ import type { Claimer } from './dispatch/claim.ts';
 import { dropOnce } from './dispatch/drop.ts';
 import type { Flow } from './dispatch/flow.ts';
 import { reapOnce } from './dispatch/reap.ts';
+import type { Starts } from './dispatch/starts.ts';
 import type { Sync } from './dispatch/sync.ts';
 import { Backfiller } from './scheduler/backfill.ts';
 import { moveDueOnce } from './scheduler/due.ts';
@@ -32,6 +33,7 @@ export interface LoopsOptions {
   lanes: Lanes;
   flow: Flow;
   breakers: Breakers;
+  starts: Starts;
   claimer: Claimer;
   sync: Sync;
   announcer: Announcer;
@@ -69,6 +71,7 @@ export function startLoops({
   lanes,
   flow,
   breakers,
+  starts,
   claimer,
   sync,
   announcer,
@@ -154,6 +157,8 @@ export function startLoops({
 
   const refill = startLoop({ name: 'refill', everyMs: hourMs, log, pass: async () => claimer.refill() });
 
+  const count = startLoop({ name: 'starts', everyMs: tendEveryMs, log, pass: () => starts.flush() });
+
   // 7. The safety net under every wake: look for work everywhere, learn lanes that others made.
   const poll = startLoop({
     name: 'poll',
@@ -179,7 +184,21 @@ export function startLoops({
     },
   });
 
-  const running: Loop[] = [due, planner, follow, tend, backfill, reap, rules, age, refill, poll, silent, partitions];
+  const running: Loop[] = [
+    due,
+    planner,
+    follow,
+    tend,
+    backfill,
+    reap,
+    rules,
+    age,
+    refill,
+    count,
+    poll,
+    silent,
+    partitions,
+  ];
   const loops: Loops = {
     dueWithin: (ms, where) => {
       dueClock.soon(ms, where);

@@ -12,6 +12,7 @@ import { Claimer } from './dispatch/claim.ts';
 import { Flow } from './dispatch/flow.ts';
 import { Renewer } from './dispatch/renew.ts';
 import { Sessions } from './dispatch/sessions.ts';
+import { Starts } from './dispatch/starts.ts';
 import { Submitter } from './dispatch/submit.ts';
 import { Sync } from './dispatch/sync.ts';
 import { startLoops } from './loops.ts';
@@ -64,7 +65,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   await flow.refresh();
 
   const sessions = new Sessions();
-  const claimer = new Claimer({ db, lanes, flow, segments, metrics, log, onRefill: () => loops.refillSoon() });
+  const starts = new Starts(db);
+  const claimer = new Claimer({ db, lanes, flow, starts, segments, metrics, log, onRefill: () => loops.refillSoon() });
   flow.onChange = () => claimer.wakeAll();
   const flowChanged = (): void => {
     loops.flowChanged();
@@ -136,7 +138,20 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       if (heard.flow === 'changed') loops.flowChanged();
     },
   });
-  const loops = startLoops({ config, db, log, metrics, segments, lanes, flow, breakers, claimer, sync, announcer });
+  const loops = startLoops({
+    config,
+    db,
+    log,
+    metrics,
+    segments,
+    lanes,
+    flow,
+    breakers,
+    starts,
+    claimer,
+    sync,
+    announcer,
+  });
 
   const editor = new ScheduleEditor({ db, lanes, plan: (segment) => loops.plan(segment) });
   const api = openApi({

@@ -19,11 +19,13 @@ import { LowWater } from './low_water.ts';
 import { isLimited, lanesUpTo, type ServedLane, type ServedLanes, serveLanes, serves } from './served_lanes.ts';
 import { freeSlots, type Session } from './sessions.ts';
 import { groupBySegment, settleAstray } from './settle.ts';
+import type { Starts } from './starts.ts';
 
 export interface ClaimerOptions {
   db: Database;
   lanes: Lanes;
   flow: Flow;
+  starts: Starts;
   segments: number;
   metrics: Metrics;
   log: Logger;
@@ -347,6 +349,7 @@ export class Claimer {
       session.held.set(run_id, { lease_id, call: 0, lane_id: run.lane_id });
       session.outbox.push({ lease: { run_id, lease_id }, json: grantJson(run, lane, lease_id) });
       told.add(session);
+      this.#options.starts.note(run.lane_id);
     }
     this.#options.metrics.runsStarted.inc(runs.length - astray.length);
     for (const session of told) session.parked?.answer();
