@@ -51,6 +51,8 @@ export const components = {
   ShellExecutor: jobs.ShellExecutor,
   Backoff: jobs.Backoff,
   Run: runs.Run,
+  Progress: runs.Progress,
+  Checkpoint: runs.Checkpoint,
   Attempt: runs.Attempt,
   LogLine: runs.LogLine,
   CronExpressions: schedules.CronExpressions,

@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
 import type { Run } from '@punctual/contract';
+import { bookHash } from '../support/book_hash.ts';
 import { eventually } from '../support/eventually.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { openHouse } from '../support/house.ts';
 import { monotonicNow, overlaps, readLedger, startLedgerWorker } from '../support/ledger.ts';
 import { startPunctual } from '../support/process.ts';
 import { startProxy } from '../support/proxy.ts';
@@ -22,21 +23,6 @@ async function started(ledger: string, runId: string, attempt = 1): Promise<void
       readLedger(ledger).some((line) => line.run_id === runId && line.attempt === attempt && line.what === 'start'),
     ),
   );
-}
-
-/** Every table that a worker's write could reach, as one text. */
-async function bookHash(house: House): Promise<string> {
-  const tables = ['jobs', 'waiting', 'ready', 'running', 'ended_runs', 'attempts', 'dead_letters', 'log_chunks'];
-  const rows = await Promise.all(
-    tables.map((table) =>
-      house.db.query<{ h: string }>({
-        name: '',
-        text: `select coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as h from punctual.${table} t`,
-        values: [],
-      }),
-    ),
-  );
-  return rows.map((row) => row[0]?.h).join(' ');
 }
 
 for (const servers of [1, 3]) {

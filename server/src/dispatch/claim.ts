@@ -5,7 +5,8 @@ import { monotonicMs } from '../base/clock.ts';
 import { newToken } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
-import { type ClaimedRun, claimRuns } from '../store/claim.ts';
+import { keptBy } from '../store/checkpoints.ts';
+import { type ClaimedRun, type ClaimOrder, claimRuns } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
 import type { Lane, Lanes } from '../store/lanes.ts';
 import { type Settlement, settleRuns } from '../store/settle.ts';
@@ -24,6 +25,8 @@ export interface ClaimerOptions {
 /** More claimers than this on one database only add latency. */
 const maxClaims = 2;
 const maxClaimRuns = 500;
+/** Checkpoints that one claim may bring: an answer must stay well below what a worker reads. */
+const maxKeptBytes = 16 * 1024 * 1024;
 const restFactor = 200;
 const maxRestMs = 30_000;
 
@@ -184,7 +187,7 @@ export class Claimer {
       if (slots.length === 0) continue;
       const lease_id = newToken();
       try {
-        const runs = await claimRuns(this.#options.db, { segment, lanes, slots, lease_id }, 'due');
+        const runs = await this.#take({ segment, lanes, slots, lease_id }, 'due');
         release(slots);
         taken += runs.length;
         await this.#deliver(runs, lease_id, slots);
@@ -194,6 +197,15 @@ export class Claimer {
       }
     }
     return taken;
+  }
+
+  /** Claims, and reads what runs that were started before have kept; for most claims that is none. */
+  async #take(order: ClaimOrder, from: 'ready' | 'due'): Promise<ClaimedRun[]> {
+    const runs = await claimRuns(this.#options.db, order, from);
+    const again = runs.filter((run) => run.attempt > 1 || run.scheduled_for !== null).map((run) => run.run_id);
+    if (again.length === 0) return runs;
+    const kept = await keptBy(this.#options.db, order.segment, again, maxKeptBytes);
+    return kept.size === 0 ? runs : runs.map((run) => ({ ...run, kept: kept.get(run.run_id) }));
   }
 
   /** It may have been made all the same: the book must be compared before these sessions get more. */
@@ -211,7 +223,7 @@ export class Claimer {
     const lease_id = newToken();
     const begun = monotonicMs();
     try {
-      const runs = lanes.length === 0 ? [] : await claimRuns(this.#options.db, { segment, lanes, slots, lease_id });
+      const runs = lanes.length === 0 ? [] : await this.#take({ segment, lanes, slots, lease_id }, 'ready');
       if (deep) group.deepAfter.set(segment, restAfter(begun, monotonicMs()));
       release(slots);
       for (const run of runs) this.#lowWater.taken(segment, run.lane_id, Number(run.fence));
@@ -236,11 +248,11 @@ export class Claimer {
     for (const { run, lane } of this.#highestFirst(runs)) {
       const { run_id, flag } = run;
       const session = slots[run.slot - 1] as Session;
-      if (flag !== null || session.closed) {
+      if (flag !== null || session.closed || run.kept?.left_out === true) {
         astray.push(settleAstray({ run_id, lease_id }, flag));
         continue;
       }
-      session.held.set(run_id, { lease_id, call: 0 });
+      session.held.set(run_id, { lease_id, call: 0, keeps: run.kept !== undefined });
       session.outbox.push({ lease: { run_id, lease_id }, json: grantJson(run, lane, lease_id) });
       told.add(session);
     }
@@ -319,8 +331,13 @@ function grantJson(run: ClaimedRun, lane: Lane, leaseId: string): string {
     `"type":"${lane.type}","queue":"${lane.queue}","priority":${lane.priority},"user_id":${JSON.stringify(run.user_id)},` +
     `"attempt_number":${run.attempt},"max_attempts":${run.max_retries + 1},"timeout_ms":${run.timeout_ms},` +
     `"due_at":"${rfc3339(run.due_at)}","scheduled_for":"${rfc3339(run.scheduled_for ?? run.due_at)}","fence":${run.fence}` +
-    `${executor},"payload":${run.payload ?? 'null'}}`
+    `${executor}${checkpointJson(run)},"payload":${run.payload ?? 'null'}}`
   );
+}
+
+function checkpointJson({ kept }: ClaimedRun): string {
+  if (kept?.value == null || kept.saved_at === null) return '';
+  return `,"checkpoint":{"version":${kept.version},"saved_at":"${rfc3339(kept.saved_at)}","value":${kept.value}}`;
 }
 
 /** As PostgreSQL writes a time in UTC: `2030-01-31 09:00:00.5+00`. */

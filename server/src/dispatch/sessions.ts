@@ -10,6 +10,14 @@ export interface Parked {
   answer: () => void;
 }
 
+export interface HeldRun {
+  lease_id: string;
+  /** The number of the answer that carries it, 0 before it is sent. */
+  call: number;
+  /** It has a row of `checkpoints`, as far as this server knows. */
+  keeps?: boolean;
+}
+
 export interface Session {
   session_id: string;
   worker_id: string;
@@ -19,8 +27,8 @@ export interface Session {
   accept: boolean;
   /** What the book says: the worker takes nothing new. */
   draining: boolean;
-  /** Runs the worker has or is about to get; `call` is the number of the answer that carries it, 0 before it is sent. */
-  held: Map<string, { lease_id: string; call: number }>;
+  /** Runs the worker has or is about to get. */
+  held: Map<string, HeldRun>;
   /** Runs whose outcome has come, with the number of the call that brought it: a call that left before may still list them. */
   reported: Map<string, number>;
   /** Grants as JSON, to be carried by the next answer. */
@@ -107,6 +115,14 @@ export function freeSlots(session: Session): number {
   if (session.worker === null || !session.accept || session.compare) return 0;
   if (session.parked === null && monotonicMs() - session.fedAt > returnsWithinMs) return 0;
   return Math.max(0, session.worker.slots - session.held.size - session.reserved);
+}
+
+/** Runs of a call that succeeded and have kept something, which is of no use any more. */
+export function keepersAmong(session: Session, { outcomes, checkpoints }: SyncRequest): { run_id: string }[] {
+  const saved = new Set(checkpoints?.map(({ run_id }) => run_id));
+  return (outcomes ?? []).filter(
+    ({ run_id, status }) => status === 'SUCCESS' && (saved.has(run_id) || session.held.get(run_id)?.keeps === true),
+  );
 }
 
 /** Takes note of what a call reports: those runs take no slot any more, however calls overtake each other. */

@@ -9,6 +9,7 @@ import {
   type ScheduleType,
   type UpdateJob,
 } from '@punctual/contract';
+import { deeperThan } from './depth.ts';
 import type { PreparedSchedule, ScheduleFields } from './schedule_input.ts';
 
 /** A job as it will be written, but for its ids. JSON is kept as text and carried through untouched. */
@@ -232,15 +233,6 @@ function toJsonText(value: unknown, path: string, errors: FieldError[]): string 
     return null;
   }
   return text;
-}
-
-function deeperThan(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (levels === 0) return true;
-  for (const child of Array.isArray(value) ? value : Object.values(value)) {
-    if (typeof child === 'object' && child !== null && deeperThan(child, levels - 1)) return true;
-  }
-  return false;
 }
 
 export function parseBackoff(text: string | null): Backoff | null {
