@@ -12,6 +12,7 @@ import * as workers from './workers.ts';
 
 export * from './backfills.ts';
 export * from './dead_letters.ts';
+export * from './depth.ts';
 export * from './errors.ts';
 export * from './forecast.ts';
 export * from './jobs.ts';

@@ -49,6 +49,32 @@ for (const servers of [1, 3]) {
   });
 }
 
+test('a run goes on from its last accepted checkpoint when its worker is killed with -9, again and again', async () => {
+  await using house = await openHouse({ servers: 2 });
+  const ledger = newLedger();
+  const upTo = 100_000;
+  const { job_id, run_id = '' } = await house.client.jobs.create({ type: 'steps', payload: { upTo }, max_retries: 10 });
+  const stepsOf = (attempt: number, what: string): number[] =>
+    readLedger(ledger).flatMap((line) => (line.attempt === attempt && line.what === what ? [line.step ?? -1] : []));
+  for (let attempt = 1; attempt <= 4; attempt++) {
+    const url = house.servers[attempt % 2]?.url ?? '';
+    await using worker = await startLedgerWorker({ url, id: `worker-${attempt}`, ledger });
+    await eventually(() => assert.ok(stepsOf(attempt, 'saved').length > 5), { withinMs: 20_000 });
+    const { percent, message } = (await house.client.runs.get(run_id)).progress ?? {};
+    assert.ok(percent !== undefined && percent > 0 && /^step \d+$/.test(message ?? ''), `${percent} ${message}`);
+    await worker.kill('SIGKILL');
+    const [from = -1] = stepsOf(attempt, 'start');
+    if (attempt === 1) assert.equal(from, 0);
+    // What was begun may have been accepted without the answer having come; what was answered is never lost.
+    else assert.ok(from >= (stepsOf(attempt - 1, 'saved').at(-1) ?? 0), 'it began before what was saved');
+    if (attempt > 1) assert.ok(from <= (stepsOf(attempt - 1, 'tick').at(-1) ?? 0), 'it began after what was done');
+  }
+  assert.deepEqual(overlaps(readLedger(ledger)), []);
+  await house.client.jobs.cancel(job_id);
+  await house.ended(job_id);
+  assert.equal(await house.count('checkpoints'), 0);
+});
+
 test('a worker frozen past its lease changes nothing when it wakes', async () => {
   await using house = await openHouse({ servers: 2 });
   const ledger = newLedger();

@@ -1,7 +1,7 @@
 // How an attempt ended and what it says on the way, as the JSON that goes over the wire. Pure. A result that cannot be sent
 // and an error of any shape both become an outcome that says clearly what is wrong.
 import type { NewProgress, Outcome } from '@punctual/contract';
-import { limits } from '@punctual/contract/plain';
+import { deeperThan, limits } from '@punctual/contract/plain';
 import { FatalError, RetryError, RunAbortedError, type Snooze } from './errors.ts';
 
 export interface Leased {
@@ -22,6 +22,8 @@ export function successText({ run_id, lease_id }: Leased, value: unknown): strin
 /** Throws a FatalError when the value cannot be saved. */
 export function checkpointText({ run_id, lease_id }: Leased, version: number, value: unknown): string {
   const json = jsonOf(value, limits.max_checkpoint_bytes, checkpointWords);
+  if (deeperThan(value, limits.max_payload_depth))
+    throw new FatalError(`The handler gave a checkpoint nested deeper than ${limits.max_payload_depth} levels.`);
   return `{"run_id":"${run_id}","lease_id":"${lease_id}","version":${version},"value":${json}}`;
 }
 

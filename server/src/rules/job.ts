@@ -2,6 +2,7 @@
 import {
   type Backoff,
   type CreateJob,
+  deeperThan,
   defaults,
   type Executor,
   type FieldError,
@@ -9,7 +10,6 @@ import {
   type ScheduleType,
   type UpdateJob,
 } from '@punctual/contract';
-import { deeperThan } from './depth.ts';
 import type { PreparedSchedule, ScheduleFields } from './schedule_input.ts';
 
 /** A job as it will be written, but for its ids. JSON is kept as text and carried through untouched. */

@@ -1,7 +1,6 @@
 // What a worker reports, beyond what its schema can say: checkpoints within their limits, as the text that is stored, and a
 // snooze with its time. Pure; dispatch/sync.ts asks before it applies anything.
-import { type FieldError, limits, type NewCheckpoint, type SyncRequest } from '@punctual/contract';
-import { deeperThan } from './depth.ts';
+import { deeperThan, type FieldError, limits, type NewCheckpoint, type SyncRequest } from '@punctual/contract';
 
 /** A checkpoint whose value is JSON text. */
 export interface PreparedCheckpoint extends Omit<NewCheckpoint, 'value'> {

@@ -1,5 +1,4 @@
-// How deep JSON is nested. Pure; the rules for jobs and for reports of workers ask it before they write JSON as text, which
-// recurses.
+// How deep JSON is nested. The rules of the server and the SDK ask before they write JSON as text, which recurses.
 
 export function deeperThan(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
