@@ -205,7 +205,8 @@ export class Protocol {
     const items = this.#unsent.take(this.#held, this.#caution.maxItems);
     // The first answer says how long the lease holds, so it must come at once; and an outcome waits for lines to arrive, a
     // handler for its checkpoint.
-    const reports = items.some((item) => item.kind !== 'outcome') || (items.length > 0 && session.listens && !this.#isShort);
+    const reports =
+      items.some((item) => item.kind !== 'outcome') || (items.length > 0 && session.listens && !this.#isShort);
     const wait = this.#mayWait && !reports;
     if (this.#unsent.length === 0) this.#gatherUntil = 0;
     const call = session.begin({ sentAt: now, items, wait, bye, describes: this.#describe });
