@@ -177,3 +177,13 @@ test('the longest time of a whole run is shown with that of an attempt', () => {
   assert.equal(timeout(job), '1h an attempt');
   assert.equal(timeout({ ...job, run_timeout_ms: 7_200_000 }), '1h an attempt, 2h the whole run');
 });
+
+test('a run shows how far it is and how often it snoozed', () => {
+  const progress = { percent: 33.333, message: 'page 1\u001b[2J', at: before(2_000) };
+  const running = Object.fromEntries(runFields({ ...run, status: 'RUNNING', progress, snoozes: 2 }, plain, now));
+  assert.match(running['progress'] ?? '', /^33\.3 % page 1.*2.0 s ago\)$/);
+  assert.doesNotMatch(running['progress'] ?? '', /\u001b/);
+  assert.match(running['attempt'] ?? '', /, snoozed 2 times$/);
+  const [hint = ''] = runHints({ ...run, reason: 'snooze', due_at: before(-60_000) }, now);
+  assert.match(hint, /It snoozes for /);
+});

@@ -1,6 +1,6 @@
 // Jobs, runs, dead letters and workers as people read them: rows of tables, fields of one thing, and what to do next. The commands
 // print what this file makes.
-import type { Attempt, DeadLetter, Job, Run, Worker } from '@punctual/contract';
+import type { Attempt, DeadLetter, Job, Progress, Run, Worker } from '@punctual/contract';
 import { harmless, oneLine, type Paint, showJson, showStatus } from './output.ts';
 import { dueOf, scheduleFields } from './show_schedule.ts';
 import { showDuration, showRelative, showTime, writeDuration } from './time.ts';
@@ -69,16 +69,26 @@ export function runFields(run: Run, paint: Paint, now: number): [string, string]
     ['job', `${run.job_id}  ${oneLine(run.name, max_cell_chars)}`],
     ['status', showRunStatus(run, paint)],
     ['type', `${run.type} in queue ${run.queue}, priority ${run.priority}`],
-    ['attempt', `${run.attempt_number} of at most ${run.max_attempts}`],
+    ['attempt', `${run.attempt_number} of at most ${run.max_attempts}${snoozed(run.snoozes)}`],
     ['due', showTime(run.due_at, now)],
     ['started', showTime(run.start_time, now)],
   ];
   if (run.start_time !== null) fields.push([run.end_time === null ? 'running for' : 'took', took(run, now)]);
+  if (run.progress !== undefined) fields.push(['progress', showProgress(run.progress, now)]);
   if (run.end_time !== null) fields.push(['ended', showTime(run.end_time, now)]);
   if (run.executor_id !== null) fields.push(['worker', run.executor_id]);
   if (run.error_message !== null) fields.push(['error', paint('red', harmless(run.error_message))]);
   if (run.result !== undefined) fields.push(['result', showJson(run.result)]);
   return fields;
+}
+
+function snoozed(times = 0): string {
+  return times === 0 ? '' : `, snoozed ${times === 1 ? 'once' : `${times} times`}`;
+}
+
+function showProgress({ percent, message, at }: Progress, now: number): string {
+  const words = message === null || message === '' ? '' : ` ${oneLine(message, max_cell_chars * 2)}`;
+  return `${Math.round(percent * 10) / 10} %${words} (${showRelative(Date.parse(at), now)})`;
 }
 
 export const attemptHead = ['ATTEMPT', 'OUTCOME', 'STARTED', 'TOOK', 'WORKER', 'ERROR'];
@@ -183,7 +193,10 @@ export function isServed(job: Job, workers: readonly Worker[]): boolean {
 export function runHints(run: Run, now: number): string[] {
   if (run.status === 'FAILED') return [`\`punctual runs retry ${run.run_id}\` runs it again.`];
   const wait = run.due_at === null ? 0 : Date.parse(run.due_at) - now;
-  if (run.status !== 'QUEUED' || run.reason !== 'retry' || wait <= 1_000) return [];
+  if (run.status !== 'QUEUED' || wait <= 1_000) return [];
+  if (run.reason === 'snooze')
+    return [`It snoozes for ${showDuration(wait)} more; \`punctual runs retry ${run.run_id}\` wakes it at once.`];
+  if (run.reason !== 'retry') return [];
   return [
     `Attempt ${run.attempt_number} starts in ${showDuration(wait)}; \`punctual runs retry ${run.run_id}\` starts it at once.`,
   ];

@@ -24,6 +24,10 @@ export const errorTable = {
   route_not_found: { status: 404, meaning: 'No such path; /docs lists all of them.' },
   job_not_found: { status: 404, meaning: 'No job has this id, or retention has removed it.' },
   run_not_found: { status: 404, meaning: 'No run has this id, or retention has removed it.' },
+  checkpoint_not_found: {
+    status: 404,
+    meaning: 'The run has saved no checkpoint, or has ended: checkpoints live as long as their run.',
+  },
   worker_not_found: { status: 404, meaning: 'No worker has this id.' },
   dead_letter_not_found: {
     status: 404,

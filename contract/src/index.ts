@@ -14,6 +14,7 @@ import * as workers from './workers.ts';
 
 export * from './backfills.ts';
 export * from './dead_letters.ts';
+export * from './depth.ts';
 export * from './errors.ts';
 export * from './forecast.ts';
 export * from './gates.ts';
@@ -58,6 +59,8 @@ export const components = {
   ShellExecutor: jobs.ShellExecutor,
   Backoff: jobs.Backoff,
   Run: runs.Run,
+  Progress: runs.Progress,
+  Checkpoint: runs.Checkpoint,
   Attempt: runs.Attempt,
   LogLine: runs.LogLine,
   CronExpressions: schedules.CronExpressions,

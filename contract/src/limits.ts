@@ -12,6 +12,12 @@ export const limits = {
   /** A result is an answer for people and next steps. */
   max_result_bytes: 1024 * 1024,
   max_error_message_chars: 16 * 1024,
+  /** A checkpoint says how far the work is; what the work made belongs in the user's own store. */
+  max_checkpoint_bytes: 1024 * 1024,
+  /** A line beside a bar. */
+  max_progress_chars: 200,
+  /** A run that polls every hour may do so for a year; one that snoozes for ever is a mistake. */
+  max_snoozes: 10_000,
   max_name_chars: 200,
   /** Types, queues, users, tags: names that appear in metrics, URLs and lanes. */
   max_label_chars: 128,

@@ -16,6 +16,7 @@ export const paths = {
   getRun: { method: 'GET', path: '/runs/{run_id}' },
   cancelRun: { method: 'POST', path: '/runs/{run_id}/cancel' },
   retryRun: { method: 'POST', path: '/runs/{run_id}/retry' },
+  getRunCheckpoint: { method: 'GET', path: '/runs/{run_id}/checkpoint' },
   listRunAttempts: { method: 'GET', path: '/runs/{run_id}/attempts' },
   listRunLogs: { method: 'GET', path: '/runs/{run_id}/logs' },
   previewSchedule: { method: 'POST', path: '/schedules/preview' },

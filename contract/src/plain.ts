@@ -3,6 +3,7 @@
 import type { routes as Routes } from './index.ts';
 import { paths } from './paths.ts';
 
+export * from './depth.ts';
 export * from './errors.ts';
 export * from './limits.ts';
 export { fillPath } from './route.ts';

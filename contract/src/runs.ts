@@ -14,6 +14,28 @@ export const RunCause = Type.Enum(['submit', 'schedule', 'run_now', 'redrive', '
 });
 export type RunCause = Static<typeof RunCause>;
 
+export const Progress = Type.Object(
+  {
+    percent: Type.Number({ minimum: 0, maximum: 100 }),
+    message: nullable(Type.String()),
+    at: described(Timestamp, { description: 'When it was reported' }),
+  },
+  { description: 'How far the attempt that runs says it is' },
+);
+export type Progress = Static<typeof Progress>;
+
+export const Checkpoint = Type.Object(
+  {
+    run_id: Id,
+    version: Type.Integer({ description: 'Grows with every checkpoint of the run, over all attempts' }),
+    value: Json,
+    attempt_number: Type.Integer({ description: 'The attempt that saved it' }),
+    saved_at: Timestamp,
+  },
+  { description: 'What a run saved last; its next attempt gets it' },
+);
+export type Checkpoint = Static<typeof Checkpoint>;
+
 export const Run = Type.Object(
   {
     run_id: Id,
@@ -27,7 +49,8 @@ export const Run = Type.Object(
     status: RunStatus,
     reason: nullable(
       Type.String({
-        description: 'More about the status: due_later, retry, paused, cancelling, timed_out, run_timed_out, lost, …',
+        description:
+          'More about the status: due_later, retry, snooze, paused, cancelling, timed_out, run_timed_out, lost, …',
       }),
     ),
     due_at: nullable(Timestamp),
@@ -38,7 +61,13 @@ export const Run = Type.Object(
     modified_time: Timestamp,
     executor_id: nullable(Type.String({ description: 'The worker that has it, or had it last' })),
     error_message: nullable(Type.String()),
-    result: Type.Optional(Json),
+    result: Type.Optional(
+      described(Json, { description: 'What the handler returned, once it succeeded; any JSON up to 1 MB' }),
+    ),
+    progress: Type.Optional(described(Progress, { description: 'While it runs, once it has reported some' })),
+    snoozes: Type.Optional(
+      Type.Integer({ description: 'How often it has put itself off, when it did and has not ended' }),
+    ),
   },
   { description: 'A run: one promise to do a job once' },
 );
@@ -156,6 +185,17 @@ export const runRoutes = {
     success: 202,
     response: RunAccepted,
     errors: ['invalid_id', 'run_not_found', 'run_ended', 'job_running', 'job_paused', 'job_ended'],
+  }),
+  getRunCheckpoint: route({
+    method: 'GET',
+    path: '/runs/{run_id}/checkpoint',
+    operation: 'getRunCheckpoint',
+    tag: 'runs',
+    summary: 'The last checkpoint of a run that has not ended',
+    params: RunParams,
+    success: 200,
+    response: Checkpoint,
+    errors: ['invalid_id', 'run_not_found', 'checkpoint_not_found'],
   }),
   listRunAttempts: route({
     method: 'GET',

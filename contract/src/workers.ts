@@ -42,14 +42,18 @@ export type WorkerDescription = Static<typeof WorkerDescription>;
 export const Outcome = closed(
   {
     ...Leased,
-    status: Type.Enum(['SUCCESS', 'FAILED', 'CANCELLED', 'RELEASED'], {
-      description: 'RELEASED gives a run back that was never started: it costs no attempt',
+    status: Type.Enum(['SUCCESS', 'FAILED', 'CANCELLED', 'SNOOZED', 'RELEASED'], {
+      description:
+        'SNOOZED has it run again after snooze_ms, RELEASED gives a run back that was never started: neither costs an attempt',
     }),
     result: Type.Optional(Json),
     error_message: Type.Optional(Type.String({ maxLength: limits.max_error_message_chars })),
     timed_out: Type.Optional(Type.Boolean()),
     retryable: Type.Optional(Type.Boolean({ default: true, description: 'false: do not try again' })),
     retry_after_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.max_backoff_ms })),
+    snooze_ms: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: limits.max_delay_ms, description: 'With SNOOZED, and then required' }),
+    ),
   },
   { description: 'How an attempt ended' },
 );
@@ -60,6 +64,36 @@ export const LogChunk = closed({
   lines: Type.Array(LogLine, { minItems: 1, maxItems: limits.max_log_lines }),
 });
 export type LogChunk = Static<typeof LogChunk>;
+
+export const NewCheckpoint = closed(
+  {
+    ...Leased,
+    version: Type.Integer({
+      minimum: 1,
+      maximum: 2_147_483_647,
+      description: 'Higher than that of the checkpoint before: an older one that arrives late is passed over',
+    }),
+    value: Json,
+  },
+  { description: 'What the next attempt is to know' },
+);
+export type NewCheckpoint = Static<typeof NewCheckpoint>;
+
+export const NewProgress = closed(
+  {
+    ...Leased,
+    percent: Type.Number({ minimum: 0, maximum: 100 }),
+    message: Type.Optional(
+      Type.String({
+        maxLength: limits.max_progress_chars,
+        pattern: '^[^\\p{Cc}\\p{Cs}]*$',
+        description: 'One line, without control characters',
+      }),
+    ),
+  },
+  { description: 'How far a run is; only the last one counts' },
+);
+export type NewProgress = Static<typeof NewProgress>;
 
 export const SyncRequest = closed({
   session_id: Id,
@@ -72,6 +106,18 @@ export const SyncRequest = closed({
   }),
   outcomes: Type.Optional(Type.Array(Outcome, { maxItems: limits.max_outcomes })),
   logs: Type.Optional(Type.Array(LogChunk, { maxItems: limits.max_outcomes })),
+  checkpoints: Type.Optional(
+    Type.Array(NewCheckpoint, {
+      maxItems: limits.max_outcomes,
+      description: 'Accepted once the call is answered and `refused` does not name them; applied before outcomes',
+    }),
+  ),
+  progress: Type.Optional(
+    Type.Array(NewProgress, {
+      maxItems: limits.max_outcomes,
+      description: 'About one a second for a run is enough; send the newest only',
+    }),
+  ),
   accept: Type.Boolean({ description: 'false: answer, but grant no runs (a worker that drains)' }),
   wait: Type.Boolean({
     description: 'true: wait up to a heartbeat for work; only calls that wait are granted runs. false: answer at once',
@@ -104,6 +150,12 @@ export const Grant = Type.Object(
       description:
         'Grows with every lease of this run and is never used twice: a target that remembers the highest can refuse a worker that was overtaken',
     }),
+    checkpoint: Type.Optional(
+      Type.Object(
+        { version: Type.Integer(), value: Json, saved_at: Timestamp },
+        { description: 'What the run saved last, in an attempt before this one' },
+      ),
+    ),
   },
   { description: 'A run leased to the worker' },
 );
@@ -120,7 +172,8 @@ export const SyncAnswer = Type.Object({
   runs: Type.Array(Grant),
   cancel: Type.Array(Type.Object({ ...Leased, reason: Type.String() }), { description: 'Runs to stop' }),
   refused: Type.Array(Type.Object({ ...Leased, code: Type.String() }), {
-    description: 'Outcomes and logs that were not applied: the lease has moved on. Stop those runs',
+    description:
+      'Outcomes, logs, checkpoints and progress that were not applied: the lease has moved on. Stop those runs',
   }),
   drain: Type.Boolean({ description: 'true: finish what runs, take nothing new' }),
 });

@@ -7,6 +7,7 @@ export type {
   BackfillPlan,
   Calendar,
   CancelAnswer,
+  Checkpoint,
   CreateBackfill,
   CreateJob,
   ErrorCode,
@@ -28,6 +29,7 @@ export type {
   OccurrenceQuery,
   Preview,
   PreviewRequest,
+  Progress,
   PutCalendar,
   Ready,
   Run,
@@ -43,7 +45,7 @@ export { type CallOptions, Client, type ClientOptions } from './client.ts';
 export type { SubmitOptions } from './jobs.ts';
 export { type WaitOptions, WaitTimeoutError } from './wait.ts';
 export type { Handler, RunContext } from './worker/active-run.ts';
-export { FatalError, RetryError, RunAbortedError } from './worker/errors.ts';
+export { FatalError, RetryError, RunAbortedError, Snooze } from './worker/errors.ts';
 export type { Logger } from './worker/logger.ts';
 export type { AbortReason, WorkerEvent } from './worker/messages.ts';
 export type { Log } from './worker/run-log.ts';

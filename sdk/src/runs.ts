@@ -18,6 +18,8 @@ export function runCalls(call: Call) {
     retry: (run_id: string) => call(routes.retryRun, { params: { run_id } }),
     /** The attempts that did not succeed, oldest first. */
     attempts: (run_id: string) => call(routes.listRunAttempts, { params: { run_id } }),
+    /** What a run that has not ended saved last. */
+    checkpoint: (run_id: string) => call(routes.getRunCheckpoint, { params: { run_id } }),
     logs: (run_id: string, query?: RunPageQuery) => call(routes.listRunLogs, { params: { run_id }, query }),
   };
 }

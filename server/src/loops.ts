@@ -1,6 +1,6 @@
 // Everything a server does without being asked, on one page.
 import type { Logger } from './base/log.ts';
-import { type Loop, startLoop } from './base/loop.ts';
+import { type Loop, type LoopOptions, startLoop } from './base/loop.ts';
 import type { Metrics } from './base/metrics.ts';
 import type { Config } from './config.ts';
 import { ageOnce } from './dispatch/age.ts';
@@ -23,6 +23,7 @@ import type { Lanes } from './store/lanes.ts';
 import { makePartitions } from './store/partitions.ts';
 import type { CancelOrder } from './store/run_moves.ts';
 import { nextPlans } from './store/schedules.ts';
+import { sweepOnce } from './upkeep/sweep.ts';
 
 export interface LoopsOptions {
   config: Config;
@@ -61,6 +62,7 @@ const hourMs = 3_600_000;
 const tendEveryMs = 5_000;
 const flowEveryMs = 500;
 const ageEveryMs = 1_000;
+const sweepEveryMs = 600_000;
 
 export function startLoops({
   config,
@@ -77,6 +79,12 @@ export function startLoops({
   announcer,
 }: LoopsOptions): Loops {
   const all = Array.from({ length: segments }, (_, i) => i);
+  const running: Loop[] = [];
+  const start = (options: Omit<LoopOptions, 'log'>): Loop => {
+    const loop = startLoop({ ...options, log });
+    running.push(loop);
+    return loop;
+  };
   const ready = (segment: number, nextMs: number | null = null): void => {
     claimer.wake([segment]);
     if (nextMs !== null) loops.dueWithin(nextMs, [segment]);
@@ -95,7 +103,7 @@ export function startLoops({
     act: (segment) => moveDueOnce(dueParts, segment),
     ask: (some) => nextWakes(db, some),
   });
-  const due = startLoop({ name: 'due', everyMs: config.poll_interval_ms, log, pass: () => dueClock.pass() });
+  const due = start({ name: 'due', everyMs: config.poll_interval_ms, pass: () => dueClock.pass() });
 
   // 2. Schedules whose time has come make runs.
   const plan = (segment: number): Promise<number> =>
@@ -106,7 +114,7 @@ export function startLoops({
     act: plan,
     ask: (some) => nextPlans(db, some),
   });
-  const planner = startLoop({ name: 'plan', everyMs: config.poll_interval_ms, log, pass: () => planClock.pass() });
+  const planner = start({ name: 'plan', everyMs: config.poll_interval_ms, pass: () => planClock.pass() });
   const planSoon = (segment: number): void => {
     planClock.soon(0, [segment]);
     planner.wake();
@@ -114,23 +122,21 @@ export function startLoops({
 
   // 3. What follows the end of a run of a recurring job.
   const recurring = new Recurring({ db, log, segments: all, onReleased: ready, onBegun: planSoon });
-  const follow = startLoop({ name: 'follow', everyMs: hourMs, log, pass: () => recurring.follow() });
-  const tend = startLoop({ name: 'tend', everyMs: tendEveryMs, log, pass: () => recurring.tendAll() });
+  const follow = start({ name: 'follow', everyMs: hourMs, pass: () => recurring.follow() });
+  const tend = start({ name: 'tend', everyMs: tendEveryMs, pass: () => recurring.tendAll() });
 
   // 4. Backfills make their next runs.
   const backfills = new Backfiller({ db, lanes, segments: all, onMade: ready });
-  const backfill = startLoop({
+  const backfill = start({
     name: 'backfill',
     everyMs: config.poll_interval_ms,
-    log,
     pass: () => backfills.pass(),
   });
 
   // 5. Runs of workers that fell silent are taken back.
-  const reap = startLoop({
+  const reap = start({
     name: 'reap',
     everyMs: config.reap_interval_ms,
-    log,
     async pass() {
       const reaped = await reapOnce({ db, segments, queryTimeoutMs: config.query_timeout_ms, metrics, log });
       claimer.wake(reaped.segments);
@@ -138,32 +144,29 @@ export function startLoops({
   });
 
   // 6. The rules of queues and types are heeded within a second: gates that drop, breakers, runs that age.
-  const rules = startLoop({
+  const rules = start({
     name: 'flow',
     everyMs: flowEveryMs,
-    log,
     async pass() {
       await flow.refresh();
       loops.ended(await dropOnce({ db, lanes, flow: flow.table, segments: all, metrics }));
       await breakers.pass();
     },
   });
-  const age = startLoop({
+  const age = start({
     name: 'age',
     everyMs: ageEveryMs,
-    log,
     pass: () => ageOnce({ db, lanes, flow: flow.table, segments: all, onRaised: ready }),
   });
 
-  const refill = startLoop({ name: 'refill', everyMs: hourMs, log, pass: async () => claimer.refill() });
+  const refill = start({ name: 'refill', everyMs: hourMs, pass: async () => claimer.refill() });
 
-  const count = startLoop({ name: 'starts', everyMs: tendEveryMs, log, pass: () => starts.flush() });
+  const count = start({ name: 'starts', everyMs: tendEveryMs, pass: () => starts.flush() });
 
   // 7. The safety net under every wake: look for work everywhere, learn lanes that others made.
-  const poll = startLoop({
+  const poll = start({
     name: 'poll',
     everyMs: config.poll_interval_ms,
-    log,
     async pass() {
       await lanes.refresh();
       claimer.wakeAll();
@@ -171,34 +174,25 @@ export function startLoops({
   });
 
   // 8. Sessions that went to another server are forgotten.
-  const silent = startLoop({ name: 'silent', everyMs: config.heartbeat_ms, log, pass: () => sync.dropSilent() });
+  const silent = start({ name: 'silent', everyMs: config.heartbeat_ms, pass: () => sync.dropSilent() });
 
   // 9. Partitions of the days ahead.
-  const partitions = startLoop({
+  const partitions = start({
     name: 'partitions',
     everyMs: hourMs,
-    log,
     async pass() {
       const made = await makePartitions(db);
       if (made.length > 0) log.info({ made }, 'partitions made');
     },
   });
 
-  const running: Loop[] = [
-    due,
-    planner,
-    follow,
-    tend,
-    backfill,
-    reap,
-    rules,
-    age,
-    refill,
-    count,
-    poll,
-    silent,
-    partitions,
-  ];
+  // 9. What runs kept that succeeded while nobody remembered it.
+  const sweep = start({
+    name: 'sweep',
+    everyMs: sweepEveryMs,
+    pass: async () => void (await sweepOnce(db, all)),
+  });
+
   const loops: Loops = {
     dueWithin: (ms, where) => {
       dueClock.soon(ms, where);

@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
 import type { Run } from '@punctual/contract';
+import { bookHash } from '../support/book_hash.ts';
 import { eventually } from '../support/eventually.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { openHouse } from '../support/house.ts';
 import { monotonicNow, overlaps, readLedger, startLedgerWorker } from '../support/ledger.ts';
 import { startPunctual } from '../support/process.ts';
 import { startProxy } from '../support/proxy.ts';
@@ -22,21 +23,6 @@ async function started(ledger: string, runId: string, attempt = 1): Promise<void
       readLedger(ledger).some((line) => line.run_id === runId && line.attempt === attempt && line.what === 'start'),
     ),
   );
-}
-
-/** Every table that a worker's write could reach, as one text. */
-async function bookHash(house: House): Promise<string> {
-  const tables = ['jobs', 'waiting', 'ready', 'running', 'ended_runs', 'attempts', 'dead_letters', 'log_chunks'];
-  const rows = await Promise.all(
-    tables.map((table) =>
-      house.db.query<{ h: string }>({
-        name: '',
-        text: `select coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as h from punctual.${table} t`,
-        values: [],
-      }),
-    ),
-  );
-  return rows.map((row) => row[0]?.h).join(' ');
 }
 
 for (const servers of [1, 3]) {
@@ -62,6 +48,32 @@ for (const servers of [1, 3]) {
     });
   });
 }
+
+test('a run goes on from its last accepted checkpoint when its worker is killed with -9, again and again', async () => {
+  await using house = await openHouse({ servers: 2 });
+  const ledger = newLedger();
+  const upTo = 100_000;
+  const { job_id, run_id = '' } = await house.client.jobs.create({ type: 'steps', payload: { upTo }, max_retries: 10 });
+  const stepsOf = (attempt: number, what: string): number[] =>
+    readLedger(ledger).flatMap((line) => (line.attempt === attempt && line.what === what ? [line.step ?? -1] : []));
+  for (let attempt = 1; attempt <= 4; attempt++) {
+    const url = house.servers[attempt % 2]?.url ?? '';
+    await using worker = await startLedgerWorker({ url, id: `worker-${attempt}`, ledger });
+    await eventually(() => assert.ok(stepsOf(attempt, 'saved').length > 5), { withinMs: 20_000 });
+    const { percent, message } = (await house.client.runs.get(run_id)).progress ?? {};
+    assert.ok(percent !== undefined && percent > 0 && /^step \d+$/.test(message ?? ''), `${percent} ${message}`);
+    await worker.kill('SIGKILL');
+    const [from = -1] = stepsOf(attempt, 'start');
+    if (attempt === 1) assert.equal(from, 0);
+    // What was begun may have been accepted without the answer having come; what was answered is never lost.
+    else assert.ok(from >= (stepsOf(attempt - 1, 'saved').at(-1) ?? 0), 'it began before what was saved');
+    if (attempt > 1) assert.ok(from <= (stepsOf(attempt - 1, 'tick').at(-1) ?? 0), 'it began after what was done');
+  }
+  assert.deepEqual(overlaps(readLedger(ledger)), []);
+  await house.client.jobs.cancel(job_id);
+  await house.ended(job_id);
+  assert.equal(await house.count('checkpoints'), 0);
+});
 
 test('a worker frozen past its lease changes nothing when it wakes', async () => {
   await using house = await openHouse({ servers: 2 });

@@ -43,6 +43,7 @@ beforeEach(async () => {
     'attempts',
     'dead_letters',
     'log_chunks',
+    'checkpoints',
     'submissions',
   );
   await book.clear('workers');

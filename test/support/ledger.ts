@@ -8,7 +8,9 @@ export interface LedgerLine {
   run_id: string;
   attempt: number;
   worker: string;
-  what: 'start' | 'tick' | 'stop' | 'end';
+  what: 'start' | 'tick' | 'stop' | 'end' | 'saved';
+  /** How far the work is, of runs that go by steps. */
+  step?: number;
   /** Monotonic, the same for all processes of the machine. */
   at_ms: number;
 }

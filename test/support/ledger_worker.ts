@@ -6,13 +6,14 @@ import type { LedgerLine } from './ledger.ts';
 
 const [url = '', id = '', ledger = '', slots = '5'] = process.argv.slice(2);
 
-function write(run: { run_id: string; attempt_number: number }, what: LedgerLine['what']): void {
+function write(run: { run_id: string; attempt_number: number }, what: LedgerLine['what'], step?: number): void {
   const line: LedgerLine = {
     run_id: run.run_id,
     attempt: run.attempt_number,
     worker: id,
     what,
     at_ms: Number(process.hrtime.bigint() / 1_000n) / 1_000,
+    ...(step === undefined ? {} : { step }),
   };
   appendFileSync(ledger, `${JSON.stringify(line)}\n`);
 }
@@ -36,6 +37,22 @@ async function work(run: RunContext['run'], ctx: RunContext): Promise<string> {
   return id;
 }
 
+/** Goes step by step, saving each, from the last one that was saved. */
+async function steps(run: RunContext['run'], ctx: RunContext): Promise<number> {
+  const { upTo } = run.payload as { upTo: number };
+  let step = (ctx.checkpointed as number | undefined) ?? 0;
+  write(run, 'start', step);
+  while (step < upTo) {
+    step += 1;
+    write(run, 'tick', step);
+    await ctx.checkpoint(step);
+    write(run, 'saved', step);
+    ctx.progress((100 * step) / upTo, `step ${step}`);
+  }
+  write(run, 'end', step);
+  return step;
+}
+
 const worker = new Worker({
   url,
   id,
@@ -44,6 +61,7 @@ const worker = new Worker({
   handleSignals: true,
   handlers: {
     work,
+    steps,
     /** A poison job: kills whoever runs it. */
     poison: async (run) => {
       write(run, 'start');

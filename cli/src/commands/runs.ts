@@ -1,13 +1,13 @@
-// `punctual runs …`: list, show with attempts and log lines, logs, cancel, retry.
+// `punctual runs …`: list, show with attempts and log lines, logs, checkpoint, cancel, retry.
 import { limits, RunQuery } from '@punctual/contract';
 import type { Command } from 'commander';
 import { eachId } from '../each.ts';
 import { flagsFrom, valuesOf } from '../flags.ts';
-import { harmless, type Output, type Style } from '../output.ts';
+import { harmless, type Output, type Style, showJson } from '../output.ts';
 import { printPage, printRows } from '../pages.ts';
 import { type ClientSession, remotely } from '../session.ts';
 import { attemptHead, attemptRow, runFields, runHead, runHints, runRow } from '../show.ts';
-import { now, showAbsolute } from '../time.ts';
+import { now, showAbsolute, showRelative } from '../time.ts';
 
 const idArgument = 'The id of the run, as `runs list` and `jobs show` show it';
 /** Log lines `runs show` prints, and how many pages it reads to find the last ones; `runs logs` has them all. */
@@ -48,6 +48,12 @@ export function addRuns(runs: Command): void {
     .argument('<id>', idArgument)
     .addHelpText('after', '\nExample:\n  punctual runs logs ID | grep error')
     .action(remotely(logs));
+  runs
+    .command('checkpoint')
+    .description('Print what a run that has not ended saved last, as JSON')
+    .argument('<id>', idArgument)
+    .addHelpText('after', '\nExample:\n  punctual runs checkpoint ID | jq .page')
+    .action(remotely(checkpoint));
   runs
     .command('cancel')
     .description('Cancel runs, also while they run')
@@ -92,6 +98,14 @@ async function show({ client, output }: ClientSession, id: string): Promise<void
     output.remark(`lines ${log.read - log.lines.length + 1} to ${log.read}; all: punctual runs logs ${id}`, 'dim');
   }
   for (const hint of runHints(run, at)) output.remark(`\n${hint}`);
+}
+
+async function checkpoint({ client, output }: ClientSession, id: string): Promise<void> {
+  const saved = await client.runs.checkpoint(id);
+  if (output.asJson) return output.json(saved);
+  output.line(showJson(saved.value));
+  const when = showRelative(Date.parse(saved.saved_at), now());
+  output.remark(`version ${saved.version}, saved by attempt ${saved.attempt_number} ${when}`, 'dim');
 }
 
 async function cancel(session: ClientSession, ids: string[]): Promise<number> {

@@ -70,8 +70,17 @@ function Facts({ run, job }: { run: Run; job: Job | undefined }) {
         {run.queue} <span className="faint">priority {run.priority}</span>
       </Fact>
       <Fact name="Attempt">
-        {run.attempt_number} <span className="faint">of {run.max_attempts}</span>
+        {run.attempt_number}{' '}
+        <span className="faint">
+          of {run.max_attempts}
+          {run.snoozes !== undefined && `, snoozed ${run.snoozes} ×`}
+        </span>
       </Fact>
+      {run.progress !== undefined && (
+        <Fact name="Progress">
+          {Math.round(run.progress.percent)} % <span className="faint">{run.progress.message}</span>
+        </Fact>
+      )}
       <Fact name="Worker">{run.executor_id ?? '–'}</Fact>
       <Fact name="Due">
         <When at={run.due_at} />

@@ -2,11 +2,13 @@
 // outcome. worker.ts makes one for each run it is granted. It promises exactly one outcome, or none once the lease is lost,
 // and that the slot stays taken until the handler has really ended.
 import type { Grant } from '@punctual/contract';
-import { RunAbortedError } from './errors.ts';
+import { RunAbortedError, Snooze } from './errors.ts';
 import type { AbortReason } from './messages.ts';
 import type { Outbox } from './outbox.ts';
-import { cancelledText, failureText, successText } from './outcome.ts';
+import { cancelledText, failureText, snoozedText, successText } from './outcome.ts';
+import { RunCheckpoints } from './run-checkpoints.ts';
 import { type Log, type LogRoom, RunLog } from './run-log.ts';
+import { RunProgress } from './run-progress.ts';
 
 /** What a handler gets beside its run. */
 export interface RunContext {
@@ -15,6 +17,15 @@ export interface RunContext {
   readonly signal: AbortSignal;
   /** Lines that belong to this run. */
   readonly log: Log;
+  /** What the run saved last, in an attempt before this one; undefined when it has saved nothing. */
+  readonly checkpointed: unknown;
+  /**
+   * Saves any JSON up to 1 MB for the next attempt. Resolves once the server has accepted it, or a newer one; rejects when the
+   * run is aborted meanwhile, when its lease is lost, and when the value is no JSON or too large.
+   */
+  checkpoint(value: unknown): Promise<void>;
+  /** Says how far the run is: a number from 0 to 100, and a few words. Costs nothing; the newest is sent about once a second. */
+  progress(percent: number, message?: string): void;
 }
 
 export type Handler = (run: Grant, ctx: RunContext) => unknown;
@@ -34,6 +45,8 @@ export class ActiveRun implements RunContext {
   readonly #deps: ActiveRunDeps;
   #controller: AbortController | null = null;
   #log: RunLog | null = null;
+  #checkpoints: RunCheckpoints | null = null;
+  #progress: RunProgress | null = null;
   #timer: NodeJS.Timeout | null = null;
   #aborted: RunAbortedError | null = null;
   #cancelled = false;
@@ -60,6 +73,31 @@ export class ActiveRun implements RunContext {
     return this.#log;
   }
 
+  get checkpointed(): unknown {
+    return this.run.checkpoint?.value;
+  }
+
+  // Made on use, and bound: handlers like to take them out of their context.
+  get checkpoint(): RunContext['checkpoint'] {
+    return (value) => this.#checkpointsOf().save(value);
+  }
+
+  get progress(): RunContext['progress'] {
+    return (percent, message) => {
+      this.#progress ??= new RunProgress(this.key, this.run, this.#deps.outbox);
+      if (this.#closed) this.#progress.close();
+      this.#progress.report(percent, message);
+    };
+  }
+
+  #checkpointsOf(): RunCheckpoints {
+    if (this.#checkpoints === null) {
+      this.#checkpoints = new RunCheckpoints(this.key, this.run, this.#deps.outbox);
+      if (this.#closed) this.#checkpoints.close(this.#aborted ?? hasEnded(), { isLost: true });
+    }
+    return this.#checkpoints;
+  }
+
   start(handler: Handler): void {
     this.#watch(this.run.timeout_ms, () =>
       this.abort('timed_out', `The attempt took longer than its timeout of ${this.run.timeout_ms} ms.`),
@@ -80,9 +118,10 @@ export class ActiveRun implements RunContext {
 
   abort(reason: AbortReason, message?: string): void {
     if (reason === 'cancelled') this.#cancelled = true;
-    if (reason === 'lease_lost') this.#closed = true;
+    if (reason === 'lease_lost') this.#lose(message);
     if (this.#aborted !== null) return;
     this.#aborted = new RunAbortedError(reason, message);
+    this.#checkpoints?.abort(this.#aborted);
     if (reason === 'timed_out') this.#watch(this.#deps.stopGraceMs, () => this.abandon());
     this.#controller?.abort(this.#aborted);
   }
@@ -90,9 +129,31 @@ export class ActiveRun implements RunContext {
   /** Reports the run as failed although its handler goes on: it did not heed its signal. */
   abandon(): void {
     if (this.#closed) return;
+    this.#close();
+    this.#deps.outbox.stuckOutcome(this.key, this.#abortedText(null));
+  }
+
+  /** Nothing of this attempt counts any more. */
+  #lose(message: string | undefined): void {
+    this.#closed = true;
+    this.#progress?.close();
+    this.#checkpoints?.close(new RunAbortedError('lease_lost', message), { isLost: true });
+  }
+
+  /** What is still to be said goes before the outcome. */
+  #close(): void {
     this.#closed = true;
     this.#log?.close();
-    this.#deps.outbox.stuckOutcome(this.key, this.#abortedText(null));
+    this.#progress?.close();
+    this.#checkpoints?.close(this.#aborted ?? hasEnded());
+  }
+
+  checkpointAccepted(): void {
+    this.#checkpoints?.accepted();
+  }
+
+  checkpointRefused(message: string): void {
+    this.#checkpoints?.refused(new Error(`The checkpoint was not saved. ${message}`));
   }
 
   logsArrived(chars: number): void {
@@ -105,7 +166,8 @@ export class ActiveRun implements RunContext {
 
   #failed(error: unknown): void {
     this.#end(() => {
-      if (this.#cancelled) return cancelledText(this.run, error);
+      if (this.#cancelled) return cancelledText(this.run, error instanceof Snooze ? this.#aborted : error);
+      if (error instanceof Snooze && this.#aborted?.reason !== 'timed_out') return snoozedText(this.run, error);
       return this.#aborted === null ? failureText(this.run, error) : this.#abortedText(error);
     });
   }
@@ -115,8 +177,7 @@ export class ActiveRun implements RunContext {
     if (this.#closed) {
       this.#deps.outbox.freed(this.key);
     } else {
-      this.#closed = true;
-      this.#log?.close();
+      this.#close();
       this.#deps.outbox.outcome(this.key, outcomeText());
     }
     this.#deps.ended(this);
@@ -136,4 +197,8 @@ export class ActiveRun implements RunContext {
     // A timer holds at most 2^31 ms; the contract's longest timeout, a week, is below that.
     this.#timer = setTimeout(then, delayMs);
   }
+}
+
+function hasEnded(): Error {
+  return new Error('The run has ended: what it saves now does not count.');
 }

@@ -24,7 +24,7 @@ export class Caution {
     return suspicious.has(failure.status);
   }
 
-  /** A call with these items was refused; returns lines that are given up. The items are back in `unsent` already. */
+  /** A call with these items was refused; returns what is given up: lines, a checkpoint, progress. The items are back in `unsent` already. */
   refused(failure: PunctualError, items: Item[], unsent: Unsent, held: HeldRuns): Item[] {
     this.#isOn = true;
     if (items.length !== 1) return [];
@@ -34,7 +34,7 @@ export class Caution {
     const [culprit] = unsent.take(held, 1);
     if (culprit === undefined) return [];
     const run = held.get(culprit.key);
-    if (culprit.isLog) return [culprit];
+    if (culprit.kind !== 'outcome') return [culprit];
     if (run === undefined) return [];
     // A plain failure that is refused as well is not the outcome's fault, so it is tried until it passes.
     const text = failureText(run, new FatalError(`The server refused the outcome of this run: ${failure.message}`));

@@ -1,5 +1,6 @@
 // The errors of handlers: what a handler throws to say how a failure is to be treated, and what the signal of its context
 // carries as its reason.
+import { limits } from '@punctual/contract/plain';
 import type { AbortReason } from './messages.ts';
 
 /** Throw it when trying again is of no use: the run ends as FAILED whatever attempts are left. */
@@ -15,6 +16,22 @@ export class RetryError extends Error {
   constructor(message: string, options: { retryAfterMs?: number | undefined; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.retryAfterMs = options.retryAfterMs;
+  }
+}
+
+/** Throw it to have the run start again after so many milliseconds, without using up an attempt. */
+export class Snooze extends Error {
+  override name = 'Snooze';
+  readonly ms: number;
+
+  constructor(ms: number) {
+    if (!(ms >= 0 && ms <= limits.max_delay_ms)) {
+      throw new RangeError(
+        `A run can snooze for 0 to ${limits.max_delay_ms} milliseconds (ten years), not for ${String(ms)}.`,
+      );
+    }
+    super(`The run snoozes for ${ms} ms.`);
+    this.ms = Math.ceil(ms);
   }
 }
 

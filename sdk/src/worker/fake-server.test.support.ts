@@ -7,6 +7,8 @@ import {
   type ErrorCode,
   type Grant,
   type LogChunk,
+  type NewCheckpoint,
+  type NewProgress,
   type Outcome,
   PunctualError,
   type SyncAnswer,
@@ -31,10 +33,14 @@ export class FakeServer {
   readonly calls: SeenCall[] = [];
   readonly outcomes: Outcome[] = [];
   readonly logs: LogChunk[] = [];
+  readonly checkpoints: NewCheckpoint[] = [];
+  readonly progress: NewProgress[] = [];
   readonly waiting: Grant[] = [];
   readonly held = new Map<string, Grant>();
   readonly cancel: SyncAnswer['cancel'] = [];
   readonly refused: SyncAnswer['refused'] = [];
+  /** Leases under which no checkpoint is accepted. */
+  readonly stale = new Set<string>();
   leaseMs = 15_000;
   heartbeatMs = 4_000;
   drain = false;
@@ -159,6 +165,8 @@ export class FakeServer {
       this.outcomes.push(outcome);
     }
     this.logs.push(...(call.logs ?? []));
+    this.checkpoints.push(...(call.checkpoints ?? []).filter(({ lease_id }) => !this.stale.has(lease_id)));
+    this.progress.push(...(call.progress ?? []));
     if (call.bye === true) this.byes += 1;
     const older = this.#parked.filter((parked) => parked.call.n < call.n || parked.call.session_id !== call.session_id);
     this.#parked = this.#parked.filter((parked) => !older.includes(parked));
@@ -186,9 +194,15 @@ export class FakeServer {
       describe: this.slots === 0,
       runs,
       cancel: this.cancel.splice(0),
-      refused: this.refused.splice(0),
+      refused: [...this.refused.splice(0), ...this.#staleIn(call)],
       drain: this.drain,
     };
+  }
+
+  #staleIn({ checkpoints = [] }: SeenCall): SyncAnswer['refused'] {
+    return checkpoints
+      .filter(({ lease_id }) => this.stale.has(lease_id))
+      .map(({ run_id, lease_id }) => ({ run_id, lease_id, code: 'lease_lost' }));
   }
 
   #look(): void {

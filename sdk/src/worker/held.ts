@@ -14,8 +14,8 @@ export interface HeldRun {
   /** An outcome was handed in; what comes later does not count. */
   reported: boolean;
   cancelTold: boolean;
-  /** Chunks of its lines in calls that have not been answered: its outcome must not overtake them. */
-  logsInFlight: number;
+  /** Lines, checkpoints and progress in calls that have not been answered: what it says later must not overtake them. */
+  inFlight: number;
 }
 
 export class HeldRuns {
@@ -51,7 +51,7 @@ export class HeldRuns {
         giveUpAt,
         reported: false,
         cancelTold: false,
-        logsInFlight: 0,
+        inFlight: 0,
       };
       this.#nextKey += 1;
       this.#byKey.set(run.key, run);

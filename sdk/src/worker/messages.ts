@@ -22,6 +22,12 @@ export interface Report {
   /** Runs that logged, and each chunk of lines as JSON. */
   logKeys: number[];
   logs: string[];
+  /** Runs that saved a checkpoint, and each as JSON. */
+  checkpointKeys: number[];
+  checkpoints: string[];
+  /** Runs that said how far they are, and each report as JSON. */
+  progressKeys: number[];
+  progress: string[];
   /** Runs with an outcome whose handler does not end: they still take a slot. */
   stuck: number[];
   /** Runs without an outcome to report whose handler has ended now. */
@@ -36,6 +42,10 @@ export type FromThread =
   | { kind: 'abort'; reason: AbortReason; keys: number[]; message?: string }
   /** Chunks of lines that were taken by the server or dropped: their room is free again. */
   | { kind: 'logs_done'; keys: number[]; chars: number[] }
+  /** The checkpoints of these runs that were on the way are accepted. */
+  | { kind: 'checkpoints_done'; keys: number[] }
+  /** The server refuses the checkpoint of a run that goes on. */
+  | { kind: 'checkpoint_refused'; key: number; message: string }
   /** The server asked to take nothing new, or no longer asks. */
   | { kind: 'drain'; on: boolean }
   | { kind: 'event'; event: WorkerEvent }

@@ -34,6 +34,18 @@ export class Outbox {
     report.logs.push(text);
   }
 
+  checkpoint(key: number, text: string): void {
+    const report = this.#open();
+    report.checkpointKeys.push(key);
+    report.checkpoints.push(text);
+  }
+
+  progress(key: number, text: string): void {
+    const report = this.#open();
+    report.progressKeys.push(key);
+    report.progress.push(text);
+  }
+
   flush(): void {
     const report = this.#report;
     this.#report = null;
@@ -42,9 +54,25 @@ export class Outbox {
 
   #open(): Report {
     if (this.#report === null) {
-      this.#report = { kind: 'report', keys: [], outcomes: [], logKeys: [], logs: [], stuck: [], freed: [] };
+      this.#report = emptyReport();
       setImmediate(() => this.flush());
     }
     return this.#report;
   }
+}
+
+export function emptyReport(): Report {
+  return {
+    kind: 'report',
+    keys: [],
+    outcomes: [],
+    logKeys: [],
+    logs: [],
+    checkpointKeys: [],
+    checkpoints: [],
+    progressKeys: [],
+    progress: [],
+    stuck: [],
+    freed: [],
+  };
 }

@@ -1,8 +1,8 @@
-// How an attempt ended, as the JSON that goes over the wire. Pure. A result that cannot be sent and an error of any shape
-// both become an outcome that says clearly what is wrong.
-import type { Outcome } from '@punctual/contract';
-import { limits } from '@punctual/contract/plain';
-import { FatalError, RetryError, RunAbortedError } from './errors.ts';
+// How an attempt ended and what it says on the way, as the JSON that goes over the wire. Pure. A result that cannot be sent
+// and an error of any shape both become an outcome that says clearly what is wrong.
+import type { NewProgress, Outcome } from '@punctual/contract';
+import { deeperThan, limits } from '@punctual/contract/plain';
+import { FatalError, RetryError, RunAbortedError, type Snooze } from './errors.ts';
 
 export interface Leased {
   run_id: string;
@@ -12,27 +12,36 @@ export interface Leased {
 export function successText({ run_id, lease_id }: Leased, value: unknown): string {
   const head = `{"run_id":"${run_id}","lease_id":"${lease_id}","status":"SUCCESS"`;
   if (value === undefined) return `${head}}`;
-  let json: string | undefined;
   try {
-    json = JSON.stringify(value);
+    return `${head},"result":${jsonOf(value, limits.max_result_bytes, resultWords)}}`;
   } catch (error) {
-    return failureText(
-      { run_id, lease_id },
-      new FatalError(`The handler returned a value that is not JSON: ${messageOf(error)}.`),
-    );
+    return failureText({ run_id, lease_id }, error);
   }
-  if (json === undefined) {
-    return failureText(
-      { run_id, lease_id },
-      new FatalError(`The handler returned a ${typeof value}, which is not JSON.`),
-    );
-  }
-  const bytes = Buffer.byteLength(json);
-  if (bytes > limits.max_result_bytes) {
-    const message = `The handler returned a result of ${bytes} bytes; at most ${limits.max_result_bytes} are kept. Store it elsewhere and return where.`;
-    return failureText({ run_id, lease_id }, new FatalError(message));
-  }
-  return `${head},"result":${json}}`;
+}
+
+/** Throws a FatalError when the value cannot be saved. */
+export function checkpointText({ run_id, lease_id }: Leased, version: number, value: unknown): string {
+  const json = jsonOf(value, limits.max_checkpoint_bytes, checkpointWords);
+  if (deeperThan(value, limits.max_payload_depth))
+    throw new FatalError(`The handler gave a checkpoint nested deeper than ${limits.max_payload_depth} levels.`);
+  return `{"run_id":"${run_id}","lease_id":"${lease_id}","version":${version},"value":${json}}`;
+}
+
+/** Throws a RangeError when the number is none from 0 to 100. */
+export function progressText({ run_id, lease_id }: Leased, percent: number, message: string | undefined): string {
+  if (!(typeof percent === 'number' && percent >= 0 && percent <= 100))
+    throw new RangeError(`Progress is a number from 0 to 100, not ${shown(percent)}.`);
+  const words = message === undefined ? undefined : oneLine(String(message));
+  return JSON.stringify({
+    run_id,
+    lease_id,
+    percent,
+    ...(words === undefined ? {} : { message: words }),
+  } satisfies NewProgress);
+}
+
+export function snoozedText({ run_id, lease_id }: Leased, { ms }: Snooze): string {
+  return JSON.stringify({ run_id, lease_id, status: 'SNOOZED', snooze_ms: ms } satisfies Outcome);
 }
 
 export function failureText({ run_id, lease_id }: Leased, error: unknown, more: { timed_out?: true } = {}): string {
@@ -76,6 +85,36 @@ export function messageOf(error: unknown): string {
 export function storable(text: string, maxChars: number): string {
   const short = text.length > maxChars ? `${text.slice(0, maxChars - 1)}…` : text;
   return short.replace(/[\0\p{Cs}]/gu, '\ufffd');
+}
+
+const resultWords = {
+  value: 'The handler returned a value',
+  tooLarge: (bytes: number, most: number) =>
+    `The handler returned a result of ${bytes} bytes; at most ${most} are kept. Store it elsewhere and return where.`,
+};
+const checkpointWords = {
+  value: 'The handler gave a checkpoint',
+  tooLarge: (bytes: number, most: number) =>
+    `The handler gave a checkpoint of ${bytes} bytes; at most ${most} are kept. Store it elsewhere and save where.`,
+};
+
+/** The value as JSON; a FatalError when it is none or too large, since trying again would not change that. */
+function jsonOf(value: unknown, maxBytes: number, words: typeof resultWords): string {
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(value);
+  } catch (error) {
+    throw new FatalError(`${words.value} that is not JSON: ${messageOf(error)}.`);
+  }
+  if (json === undefined) throw new FatalError(`${words.value} of type ${typeof value}, which is not JSON.`);
+  const bytes = Buffer.byteLength(json);
+  if (bytes > maxBytes) throw new FatalError(words.tooLarge(bytes, maxBytes));
+  return json;
+}
+
+/** Control characters would break the line it is shown on. */
+function oneLine(text: string): string {
+  return storable(text.replace(/\p{Cc}+/gu, ' '), limits.max_progress_chars);
 }
 
 function shown(value: unknown): string {

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { type Grant, PunctualError, type SyncAnswer, type SyncRequest } from '@punctual/contract';
 import type { FromThread, Report } from './messages.ts';
+import { emptyReport } from './outbox.ts';
 import { Protocol } from './protocol.ts';
 
 interface HandCall {
@@ -60,16 +61,7 @@ class Hand {
   }
 
   report(fields: Partial<Report>): void {
-    this.protocol.report({
-      kind: 'report',
-      keys: [],
-      outcomes: [],
-      logKeys: [],
-      logs: [],
-      stuck: [],
-      freed: [],
-      ...fields,
-    });
+    this.protocol.report({ ...emptyReport(), ...fields });
   }
 
   end(): void {

@@ -84,14 +84,9 @@ export class Protocol {
   }
 
   /** What became of runs in the main thread. */
-  report({ keys, outcomes, logKeys, logs, stuck, freed }: Report): void {
-    const dropped: Item[] = [];
-    logKeys.forEach((key, i) => {
-      const text = logs[i] as string;
-      if (this.#held.get(key) === undefined) dropped.push({ key, isLog: true, text });
-      else this.#unsent.push(key, true, text);
-    });
-    this.#logsDone(dropped);
+  report(report: Report): void {
+    const { keys, outcomes, stuck, freed } = report;
+    this.#takeWords(report);
     keys.forEach((key, i) => {
       const run = this.#held.get(key);
       if (run === undefined || run.reported) {
@@ -100,12 +95,31 @@ export class Protocol {
       }
       run.reported = true;
       if (this.#unsent.length === 0) this.#gatherUntil = performance.now() + gather_ms;
-      this.#unsent.push(key, false, outcomes[i] as string);
+      this.#unsent.push({ key, kind: 'outcome', text: outcomes[i] as string });
     });
     for (const key of stuck) this.#held.markOutlived(key);
     if (stuck.length > 0) this.#redescribe();
     for (const key of freed) this.#ended(key);
     this.#pump();
+  }
+
+  /** What runs said on their way: lines, checkpoints, progress. Of runs that are not held any more it counts no longer. */
+  #takeWords({ logKeys, logs, checkpointKeys, checkpoints, progressKeys, progress }: Report): void {
+    const dropped: Item[] = [];
+    logKeys.forEach((key, i) => {
+      const item: Item = { key, kind: 'log', text: logs[i] as string };
+      if (this.#held.get(key) === undefined) dropped.push(item);
+      else this.#unsent.push(item);
+    });
+    this.#logsDone(dropped);
+    checkpointKeys.forEach((key, i) => {
+      if (this.#held.get(key)?.reported === false)
+        this.#unsent.push({ key, kind: 'checkpoint', text: checkpoints[i] as string });
+    });
+    progressKeys.forEach((key, i) => {
+      if (this.#held.get(key)?.reported === false)
+        this.#unsent.replaceProgress({ key, kind: 'progress', text: progress[i] as string });
+    });
   }
 
   /** Take nothing new from now on. */
@@ -189,14 +203,16 @@ export class Protocol {
     const session = this.#session;
     const bye = this.#byeIsReady;
     const items = this.#unsent.take(this.#held, this.#caution.maxItems);
-    // The first answer says how long the lease holds, so it must come at once; and an outcome waits for lines to arrive.
-    const reports = items.some((item) => item.isLog) || (items.length > 0 && session.listens && !this.#isShort);
+    // The first answer says how long the lease holds, so it must come at once; and an outcome waits for lines to arrive, a
+    // handler for its checkpoint.
+    const reports =
+      items.some((item) => item.kind !== 'outcome') || (items.length > 0 && session.listens && !this.#isShort);
     const wait = this.#mayWait && !reports;
     if (this.#unsent.length === 0) this.#gatherUntil = 0;
     const call = session.begin({ sentAt: now, items, wait, bye, describes: this.#describe });
-    for (const { key, isLog } of items) {
+    for (const { key, kind } of items) {
       const run = this.#held.get(key);
-      if (isLog && run !== undefined) run.logsInFlight += 1;
+      if (kind !== 'outcome' && run !== undefined) run.inFlight += 1;
     }
     const worker = { ...this.#options.description, slots: Math.max(1, this.#slots) };
     const json = syncText({ session, call, held: this.#held, accept: this.#accepts, worker });
@@ -246,6 +262,7 @@ export class Protocol {
       run.cancelTold = true;
       this.#abort('cancelled', [run.key], reason === '' ? undefined : `The run was cancelled: ${reason}.`);
     }
+    this.#checkpointsDone(call, answer);
     for (const refused of answer.refused) {
       this.#tell({ type: 'run_refused', run_id: refused.run_id, code: refused.code });
       const run = this.#held.find(refused);
@@ -263,6 +280,13 @@ export class Protocol {
     }
   }
 
+  /** What is refused is told to the main thread as a lost lease. */
+  #checkpointsDone(call: OpenCall, answer: SyncAnswer): void {
+    const lost = new Set(answer.refused.map((refused) => this.#held.find(refused)?.key));
+    const keys = call.items.flatMap(({ kind, key }) => (kind === 'checkpoint' && !lost.has(key) ? [key] : []));
+    if (keys.length > 0) this.#deps.toMain({ kind: 'checkpoints_done', keys });
+  }
+
   /** When the next call that only waits may leave. */
   #planQuiet(call: OpenCall, answer: SyncAnswer, now: number): void {
     const isIdle = answer.runs.length + answer.cancel.length + call.items.length === 0 && this.#session.open.size === 0;
@@ -274,10 +298,10 @@ export class Protocol {
 
   /** What the call carried was taken, or is to be sent again. */
   #concluded(call: OpenCall, taken: boolean): void {
-    for (const { key, isLog } of call.items) {
+    for (const { key, kind } of call.items) {
       const run = this.#held.get(key);
-      if (isLog && run !== undefined) run.logsInFlight -= 1;
-      if (taken && !isLog) this.#held.drop(key);
+      if (kind !== 'outcome' && run !== undefined) run.inFlight -= 1;
+      if (taken && kind === 'outcome') this.#held.drop(key);
     }
     if (!taken) {
       this.#describe ||= call.describes;
@@ -302,7 +326,11 @@ export class Protocol {
     this.#reach.pause(failure, now);
     if (this.#caution.isSuspicious(failure)) {
       this.#tell({ type: 'call_refused', code: failure.code, message: failure.message });
-      this.#logsDone(this.#caution.refused(failure, call.items, this.#unsent, this.#held));
+      const givenUp = this.#caution.refused(failure, call.items, this.#unsent, this.#held);
+      this.#logsDone(givenUp);
+      for (const { key, kind } of givenUp)
+        if (kind === 'checkpoint')
+          this.#deps.toMain({ kind: 'checkpoint_refused', key, message: `The server refused it: ${failure.message}` });
     } else {
       this.#reach.unreachable(failure, now);
     }
@@ -346,7 +374,7 @@ export class Protocol {
         'The attempt took longer than its timeout, and its handler does not give way.',
       );
       run.reported = true;
-      this.#unsent.push(run.key, false, failureText(run, error, { timed_out: true }));
+      this.#unsent.push({ key: run.key, kind: 'outcome', text: failureText(run, error, { timed_out: true }) });
       this.#held.markOutlived(run.key);
       this.#redescribe();
       this.#abort('timed_out', [run.key]);
@@ -368,7 +396,7 @@ export class Protocol {
   }
 
   #logsDone(items: Item[]): void {
-    const logs = items.filter((item) => item.isLog);
+    const logs = items.filter((item) => item.kind === 'log');
     if (logs.length === 0) return;
     this.#deps.toMain({
       kind: 'logs_done',

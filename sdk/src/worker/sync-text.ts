@@ -1,8 +1,9 @@
-// The body of a sync call as JSON text: outcomes and log chunks arrive as finished JSON and are put in as they are.
+// The body of a sync call as JSON text: outcomes, log chunks, checkpoints and progress arrive as finished JSON and are put in as they are.
 // protocol.ts calls it.
 import type { SyncRequest, WorkerDescription } from '@punctual/contract';
 import type { HeldRuns } from './held.ts';
 import type { OpenCall, Session } from './session.ts';
+import type { Item } from './unsent.ts';
 
 export interface SyncParts {
   session: Session;
@@ -14,11 +15,10 @@ export interface SyncParts {
 
 export function syncText({ session, call, held, accept, worker }: SyncParts): string {
   const reported = new Set<number>();
-  const outcomes: string[] = [];
-  const logs: string[] = [];
-  for (const { key, isLog, text } of call.items) {
-    if (!isLog) reported.add(key);
-    (isLog ? logs : outcomes).push(text);
+  const texts: Record<Item['kind'], string[]> = { outcome: [], log: [], checkpoint: [], progress: [] };
+  for (const { key, kind, text } of call.items) {
+    if (kind === 'outcome') reported.add(key);
+    texts[kind].push(text);
   }
   const running: string[] = [];
   for (const run of held.all()) if (!reported.has(run.key)) running.push(run.run_id);
@@ -33,7 +33,16 @@ export function syncText({ session, call, held, accept, worker }: SyncParts): st
     ...(call.describes ? { worker } : {}),
   };
   let text = JSON.stringify(request).slice(0, -1);
-  if (outcomes.length > 0) text += `,"outcomes":[${outcomes.join(',')}]`;
-  if (logs.length > 0) text += `,"logs":[${logs.join(',')}]`;
+  for (const [kind, field] of fields) {
+    if (texts[kind].length > 0) text += `,"${field}":[${texts[kind].join(',')}]`;
+  }
   return `${text}}`;
 }
+
+/** Where items of each kind go. */
+const fields = [
+  ['outcome', 'outcomes'],
+  ['log', 'logs'],
+  ['checkpoint', 'checkpoints'],
+  ['progress', 'progress'],
+] as const satisfies [Item['kind'], keyof SyncRequest][];

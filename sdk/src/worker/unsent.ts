@@ -1,5 +1,5 @@
-// What the protocol thread has to say and has not got an answer for: outcomes and chunks of log lines, as finished JSON,
-// in the order in which they came. protocol.ts takes batches out and puts them back when a call fails.
+// What the protocol thread has to say and has not got an answer for: outcomes, chunks of log lines, checkpoints and progress,
+// as finished JSON, in the order in which they came. protocol.ts takes batches out and puts them back when a call fails.
 import { limits } from '@punctual/contract/plain';
 import type { HeldRuns } from './held.ts';
 
@@ -8,7 +8,7 @@ const max_call_chars = 4 * 1024 * 1024;
 
 export interface Item {
   key: number;
-  isLog: boolean;
+  kind: 'outcome' | 'log' | 'checkpoint' | 'progress';
   text: string;
 }
 
@@ -19,13 +19,22 @@ export class Unsent {
     return this.#items.length;
   }
 
-  push(key: number, isLog: boolean, text: string): void {
-    this.#items.push({ key, isLog, text });
+  push(item: Item): void {
+    this.#items.push(item);
+  }
+
+  /** Of progress only the newest counts. */
+  replaceProgress(item: Item): void {
+    this.#items = this.#items.filter((older) => older.kind !== 'progress' || older.key !== item.key);
+    this.#items.push(item);
   }
 
   /** Puts back what a failed call carried, before all that came later. */
   putBack(items: Item[]): void {
-    this.#items = items.length === 0 ? this.#items : items.concat(this.#items);
+    if (items.length === 0) return;
+    const newer = new Set(this.#items.filter((item) => item.kind === 'progress').map((item) => item.key));
+    const kept = items.filter((item) => item.kind !== 'progress' || !newer.has(item.key));
+    this.#items = kept.concat(this.#items);
   }
 
   clear(): Item[] {
@@ -34,7 +43,7 @@ export class Unsent {
     return items;
   }
 
-  /** Whether anything can go now: what a run says waits until the lines it logged before have arrived. */
+  /** Whether anything can go now: what a run says waits until what it said before has arrived. */
   canSend(held: HeldRuns): boolean {
     return this.#items.some((item) => isSendable(item, held));
   }
@@ -60,5 +69,5 @@ export class Unsent {
 }
 
 function isSendable(item: Item, held: HeldRuns): boolean {
-  return (held.get(item.key)?.logsInFlight ?? 0) === 0;
+  return (held.get(item.key)?.inFlight ?? 0) === 0;
 }

@@ -134,6 +134,11 @@ export class Worker {
         return;
       case 'logs_done':
         return this.#logsDone(message.keys, message.chars);
+      case 'checkpoints_done':
+        for (const key of message.keys) this.#active.get(key)?.checkpointAccepted();
+        return;
+      case 'checkpoint_refused':
+        return this.#active.get(message.key)?.checkpointRefused(message.message);
       case 'drain':
         this.#draining = message.on || this.#stopping !== null;
         if (message.on) this.#event({ type: 'draining', asked_by: 'server' });

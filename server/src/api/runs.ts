@@ -2,6 +2,7 @@
 import { defaults, PunctualError, type Run, type RunPage, type RunQuery, runRoutes } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { kindOf, segmentOf } from '../base/ids.ts';
+import { getCheckpoint } from '../store/checkpoints.ts';
 import { redriveOne } from '../store/dead_letters.ts';
 import { cancelRun, hurryRun } from '../store/run_moves.ts';
 import { listAttempts, listLogs } from '../store/run_records.ts';
@@ -87,6 +88,12 @@ export function registerRuns(
     return { run_id, status: 'QUEUED' as const };
   });
 
+  register(app, runRoutes.getRunCheckpoint, async ({ params: { run_id } }) => {
+    await requireRun(run_id);
+    const checkpoint = await getCheckpoint(db, run_id);
+    if (checkpoint === null) throw new PunctualError('checkpoint_not_found');
+    return checkpoint;
+  });
   register(app, runRoutes.listRunAttempts, async ({ params: { run_id } }) => {
     await requireRun(run_id);
     return { attempts: await listAttempts(db, run_id) };

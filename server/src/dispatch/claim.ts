@@ -8,6 +8,7 @@ import { monotonicMs } from '../base/clock.ts';
 import { newToken } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import { keptBy } from '../store/checkpoints.ts';
 import { type ClaimedRun, type ClaimOrder, claimRuns } from '../store/claim.ts';
 import { claimLimited } from '../store/claim_limited.ts';
 import type { Database } from '../store/database.ts';
@@ -36,6 +37,8 @@ export interface ClaimerOptions {
 /** More claimers than this on one database only add latency. */
 const maxClaims = 2;
 const maxClaimRuns = 500;
+/** Checkpoints that one claim may bring: an answer must stay well below what a worker reads. */
+const maxKeptBytes = 16 * 1024 * 1024;
 const restFactor = 200;
 const maxRestMs = 30_000;
 /** Units of a rate are taken in portions of at least so long. */
@@ -224,7 +227,8 @@ export class Claimer {
       if (slots.length === 0) continue;
       const lease_id = newToken();
       try {
-        const runs = await claimRuns(this.#options.db, { segment, lanes, slots, lease_id }, 'due');
+        const order = { segment, lanes, slots, lease_id };
+        const runs = await this.#withKept(segment, await claimRuns(this.#options.db, order, 'due'));
         release(slots);
         taken += runs.length;
         await this.#deliver(runs, lease_id, slots);
@@ -252,7 +256,8 @@ export class Claimer {
       session.reserved++;
       const lease_id = newToken();
       try {
-        const runs = await claimRuns(this.#options.db, { segment, lanes, slots, lease_id });
+        const order = { segment, lanes, slots, lease_id };
+        const runs = await this.#withKept(segment, await claimRuns(this.#options.db, order));
         release(slots);
         await this.#deliver(runs, lease_id, slots);
         if (runs[0] !== undefined) return runs[0].run_id;
@@ -297,7 +302,8 @@ export class Claimer {
     const lease_id = newToken();
     const begun = monotonicMs();
     try {
-      const runs = lanes.length === 0 ? [] : await this.#take(group, { segment, lanes, slots, lease_id });
+      const order = { segment, lanes, slots, lease_id };
+      const runs = lanes.length === 0 ? [] : await this.#withKept(segment, await this.#take(group, order));
       if (deep && all) {
         group.deep.delete(segment);
         group.deepAfter.set(segment, restAfter(begun, monotonicMs()));
@@ -315,6 +321,14 @@ export class Claimer {
       this.#options.log.warn({ err: error, segment }, 'claim failed; it is tried again');
       return 0;
     }
+  }
+
+  /** Reads what runs that were started before have kept; for most claims that is none. */
+  async #withKept(segment: number, runs: ClaimedRun[]): Promise<ClaimedRun[]> {
+    const again = runs.filter((run) => run.attempt > 1 || run.scheduled_for !== null).map((run) => run.run_id);
+    if (again.length === 0) return runs;
+    const kept = await keptBy(this.#options.db, segment, again, maxKeptBytes);
+    return kept.size === 0 ? runs : runs.map((run) => ({ ...run, kept: kept.get(run.run_id) }));
   }
 
   async #take(
@@ -342,11 +356,11 @@ export class Claimer {
     for (const { run, lane } of this.#highestFirst(runs)) {
       const { run_id, flag } = run;
       const session = slots[run.slot - 1] as Session;
-      if (flag !== null || session.closed) {
+      if (flag !== null || session.closed || run.kept?.left_out === true) {
         astray.push(settleAstray({ run_id, lease_id }, flag));
         continue;
       }
-      session.held.set(run_id, { lease_id, call: 0, lane_id: run.lane_id });
+      session.held.set(run_id, { lease_id, call: 0, lane_id: run.lane_id, keeps: run.kept !== undefined });
       session.outbox.push({ lease: { run_id, lease_id }, json: grantJson(run, lane, lease_id) });
       told.add(session);
       this.#options.starts.note(run.lane_id);
@@ -422,8 +436,13 @@ function grantJson(run: ClaimedRun, lane: Lane, leaseId: string): string {
     `"type":"${lane.type}","queue":"${lane.queue}","priority":${lane.priority},"user_id":${JSON.stringify(run.user_id)},` +
     `"attempt_number":${run.attempt},"max_attempts":${run.max_retries + 1},"timeout_ms":${run.timeout_ms},` +
     `"due_at":"${rfc3339(run.due_at)}","scheduled_for":"${rfc3339(run.scheduled_for ?? run.due_at)}","fence":${run.fence}` +
-    `${executor},"payload":${run.payload ?? 'null'}}`
+    `${executor}${checkpointJson(run)},"payload":${run.payload ?? 'null'}}`
   );
+}
+
+function checkpointJson({ kept }: ClaimedRun): string {
+  if (kept?.value == null || kept.saved_at === null) return '';
+  return `,"checkpoint":{"version":${kept.version},"saved_at":"${rfc3339(kept.saved_at)}","value":${kept.value}}`;
 }
 
 /** As PostgreSQL writes a time in UTC: `2030-01-31 09:00:00.5+00`. */

@@ -12,9 +12,12 @@ export interface Parked {
 
 export interface Held {
   lease_id: string;
+  /** The number of the answer that carries it, 0 before it is sent. */
   call: number;
   /** null: granted by another server. */
   lane_id: number | null;
+  /** It has a row of `checkpoints`, as far as this server knows. */
+  keeps?: boolean;
 }
 
 /** An attempt that was reported. */
@@ -32,7 +35,7 @@ export interface Session {
   accept: boolean;
   /** What the book says: the worker takes nothing new. */
   draining: boolean;
-  /** Runs the worker has or is about to get; `call` is the number of the answer that carries it, 0 before it is sent. */
+  /** Runs the worker has or is about to get. */
   held: Map<string, Held>;
   /** Runs whose outcome has come, with the number of the call that brought it: a call that left before may still list them. */
   reported: Map<string, number>;
@@ -120,6 +123,14 @@ export function freeSlots(session: Session): number {
   if (session.worker === null || !session.accept || session.compare) return 0;
   if (session.parked === null && monotonicMs() - session.fedAt > returnsWithinMs) return 0;
   return Math.max(0, session.worker.slots - session.held.size - session.reserved);
+}
+
+/** Runs of a call that succeeded and have kept something, which is of no use any more. */
+export function keepersAmong(session: Session, { outcomes, checkpoints }: SyncRequest): { run_id: string }[] {
+  const saved = new Set(checkpoints?.map(({ run_id }) => run_id));
+  return (outcomes ?? []).filter(
+    ({ run_id, status }) => status === 'SUCCESS' && (saved.has(run_id) || session.held.get(run_id)?.keeps === true),
+  );
 }
 
 /**

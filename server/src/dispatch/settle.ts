@@ -6,6 +6,7 @@ import { segmentOf } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { afterFailure } from '../rules/backoff.ts';
 import { parseBackoff } from '../rules/job.ts';
+import { afterSnooze } from '../rules/snooze.ts';
 import type { Queryable } from '../store/database.ts';
 import {
   type FailingRun,
@@ -23,7 +24,7 @@ export interface Settled {
   refused: Lease[];
   /** Segments in which a run became ready again. */
   ready: Set<number>;
-  /** Milliseconds until the first retry is due. */
+  /** Milliseconds until the first of those that wait is due. */
   nextMs: number | null;
   /** Jobs that may have other runs, of which one has ended. */
   further: string[];
@@ -93,14 +94,14 @@ async function unsettled(db: Queryable, segment: number, leases: readonly Lease[
 
 function note(settled: Settled, segment: number, settlement: Settlement): void {
   if (settlement.move === 'release') settled.ready.add(segment);
-  if (settlement.move === 'retry') {
+  if (settlement.move === 'retry' || settlement.move === 'snooze') {
     settled.nextMs = Math.min(settled.nextMs ?? Number.POSITIVE_INFINITY, settlement.retry_delay_ms ?? 0);
   }
 }
 
 /** What is to become of runs that did not succeed. */
 async function decide(db: Queryable, segment: number, outcomes: readonly Outcome[]): Promise<Settlement[]> {
-  const failing = outcomes.filter((outcome) => outcome.status === 'FAILED');
+  const failing = outcomes.filter(({ status }) => status === 'FAILED' || status === 'SNOOZED');
   const facts = new Map(
     (failing.length === 0 ? [] : await readFailing(db, segment, failing)).map((run) => [leaseText(run), run]),
   );
@@ -108,6 +109,7 @@ async function decide(db: Queryable, segment: number, outcomes: readonly Outcome
     const { run_id, lease_id } = outcome;
     if (outcome.status === 'RELEASED')
       return { ...plain, started: false, run_id, lease_id, move: 'release', status: 'CANCELLED' };
+    if (outcome.status === 'SNOOZED') return settleSnooze(outcome, facts.get(leaseText(outcome)));
     if (outcome.status === 'FAILED') return settleFailure(outcome, facts.get(leaseText(outcome)));
     return {
       ...plain,
@@ -152,6 +154,24 @@ function settleFailure(outcome: Outcome, run: FailingRun | undefined): Settlemen
   );
   if (next.again) return { ...failure, move: 'retry', reason: attempt_outcome, retry_delay_ms: next.delay_ms };
   return { ...failure, move: 'end', reason: next.reason === 'run_timed_out' ? 'run_timed_out' : attempt_outcome };
+}
+
+function settleSnooze({ run_id, lease_id, snooze_ms = 0 }: Outcome, run: FailingRun | undefined): Settlement {
+  const left_ms = run?.left_ms == null ? null : Number(run.left_ms);
+  const next = afterSnooze({ snooze_ms, snoozes: run?.snoozes ?? 0, left_ms });
+  if (next.again)
+    // The reason is that of a run whose cancel was asked for: it ends instead.
+    return {
+      ...plain,
+      run_id,
+      lease_id,
+      move: 'snooze',
+      status: 'CANCELLED',
+      reason: 'cancelled',
+      retry_delay_ms: next.delay_ms,
+    };
+  const { reason, error } = next;
+  return { ...plain, run_id, lease_id, move: 'end', status: 'FAILED', reason, attempt_outcome: 'failed', error };
 }
 
 const plain = { started: true, reason: null, attempt_outcome: null, error: null, result: null, retry_delay_ms: null };

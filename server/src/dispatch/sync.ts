@@ -9,17 +9,28 @@
 //
 // Grants that no server remembers (it crashed, or a claim's answer was lost) are found by comparing with the book, and
 // only while the worker has no other call open: an answer on its way through another server must not be taken back.
-import { type LogChunk, PunctualError, type SyncRequest } from '@punctual/contract';
+import { type FieldError, type LogChunk, type NewProgress, PunctualError, type SyncRequest } from '@punctual/contract';
 import { monotonicMs } from '../base/clock.ts';
 import type { Metrics } from '../base/metrics.ts';
+import { type PreparedCheckpoint, prepareReport } from '../rules/report.ts';
+import { forgetEnded, saveCheckpoints } from '../store/checkpoints.ts';
 import type { Database } from '../store/database.ts';
+import { noteProgress } from '../store/progress.ts';
 import { appendLogs } from '../store/run_records.ts';
 import type { Lease } from '../store/settle.ts';
 import { endSession, leasesOf, registerSession } from '../store/workers.ts';
 import type { Claimer } from './claim.ts';
 import type { Renewer } from './renew.ts';
-import { type Ended, noteReported, type Parked, reconcile, type Session, type Sessions } from './sessions.ts';
-import { groupBySegment, type Settled, settleOutcomes } from './settle.ts';
+import {
+  type Ended,
+  keepersAmong,
+  noteReported,
+  type Parked,
+  reconcile,
+  type Session,
+  type Sessions,
+} from './sessions.ts';
+import { groupBySegment, leaseText, type Settled, settleOutcomes } from './settle.ts';
 
 export interface SyncOptions {
   db: Database;
@@ -36,6 +47,12 @@ export interface SyncOptions {
   onEnded: (ended: readonly Ended[]) => void;
   /** Told what settles made ready or let wait. */
   onSettled: (settled: Settled) => void;
+}
+
+interface Report {
+  request: SyncRequest;
+  checkpoints: readonly PreparedCheckpoint[];
+  arrivedAt: number;
 }
 
 interface Call {
@@ -59,6 +76,8 @@ export class Sync {
   async call(workerId: string, request: SyncRequest, closed: AbortSignal): Promise<string> {
     if (this.#stopping)
       throw new PunctualError('unavailable', { detail: 'This server is stopping.', retryAfterSeconds: 1 });
+    const report = prepareReport(request);
+    if ('refused' in report) throw badReport(report.refused);
     const session = this.#options.sessions.open(request, workerId);
     const arrivedAt = monotonicMs();
     const newest = request.n > session.call;
@@ -69,7 +88,8 @@ export class Sync {
       // A call that will not wait leaves the one that does where it is.
       if (request.wait || request.bye === true) session.parked?.answer();
     }
-    const call: Call = { request, arrivedAt, closed, applied: this.#apply(session, request, arrivedAt) };
+    const applied = this.#apply(session, { request, checkpoints: report.checkpoints, arrivedAt });
+    const call: Call = { request, arrivedAt, closed, applied };
     if (request.bye === true) return this.#sayGoodbye(session, call);
     // A call that was overtaken says nothing about now.
     if (newest && request.wait) return this.#wait(session, call);
@@ -107,29 +127,70 @@ export class Sync {
   }
 
   /** Settling, renewing and claiming go on side by side: the slots are free as soon as the worker says so. */
-  async #apply(session: Session, request: SyncRequest, arrivedAt: number): Promise<Lease[]> {
+  async #apply(session: Session, { request, checkpoints, arrivedAt }: Report): Promise<Lease[]> {
     const renewed = this.#renew(session, request, arrivedAt);
+    const keepers = keepersAmong(session, request);
     const ended = noteReported(session, request);
     const lost = request.n === session.call && request.bye !== true ? reconcile(session, request) : [];
-    const logged = this.#storeLogs(request.logs ?? []);
-    const settled = logged.then((refused) =>
-      this.#settle(request.outcomes ?? []).then((more) => [...refused, ...more]),
-    );
-    const [refused] = await Promise.all([settled, renewed, this.#giveBack(lost)]);
+    const [refused, behind] = await Promise.all([
+      this.#applyInOrder(session, request, checkpoints),
+      this.#noteProgress(request),
+      renewed,
+      this.#giveBack(lost),
+    ]);
     if (ended.length > 0) this.#options.onEnded(ended);
+    await this.#clearUp(keepers);
     if (session.compare) await this.#compareWithBook(session, request);
-    return refused;
+    return [...refused, ...behind];
   }
 
-  async #storeLogs(chunks: readonly LogChunk[]): Promise<Lease[]> {
+  /** What a run logged and saved goes before its outcome, after which its lease holds no more. */
+  async #applyInOrder(
+    session: Session,
+    { logs = [], outcomes = [] }: SyncRequest,
+    checkpoints: readonly PreparedCheckpoint[],
+  ): Promise<Lease[]> {
+    const { db } = this.#options;
+    const unlogged = await this.#fenced<LogChunk>(logs, (segment, group) => appendLogs(db, segment, group));
+    const unsaved = await this.#fenced(checkpoints, (segment, group) => saveCheckpoints(db, segment, group));
+    for (const { run_id } of checkpoints) {
+      const held = session.held.get(run_id);
+      if (held !== undefined) held.keeps = true;
+    }
+    return [...unlogged, ...unsaved, ...(await this.#settle(outcomes))];
+  }
+
+  /** Beside the rest, which must not wait for it; of a run that the same call ends, it is of no use. */
+  #noteProgress({ progress = [], outcomes = [] }: SyncRequest): Promise<Lease[]> {
+    const ended = new Set(outcomes.map(({ run_id }) => run_id));
+    const going = progress.filter(({ run_id }) => !ended.has(run_id));
+    return this.#fenced<NewProgress>(going, (segment, group) => noteProgress(this.#options.db, segment, group));
+  }
+
+  /** Writes things that belong to leases, a segment at a time; answers those whose lease has moved on. */
+  async #fenced<Item extends Lease>(
+    items: readonly Item[],
+    write: (segment: number, group: Item[]) => Promise<Set<string>>,
+  ): Promise<Lease[]> {
+    if (items.length === 0) return [];
     const refused: Lease[] = [];
-    for (const [segment, group] of groupBySegment(chunks)) {
-      const stored =
-        segment >= this.#options.segments ? new Set<string>() : await appendLogs(this.#options.db, segment, group);
-      refused.push(...group.filter((chunk) => !stored.has(chunk.lease_id + chunk.run_id)));
+    for (const [segment, group] of groupBySegment(items)) {
+      const written = segment >= this.#options.segments ? new Set<string>() : await write(segment, group);
+      refused.push(...group.filter((item) => !written.has(leaseText(item))));
     }
     this.#options.metrics.leaseLost.inc(refused.length);
     return refused;
+  }
+
+  async #clearUp(runs: readonly { run_id: string }[]): Promise<void> {
+    for (const [segment, group] of groupBySegment(runs)) {
+      if (segment >= this.#options.segments) continue;
+      await forgetEnded(
+        this.#options.db,
+        segment,
+        group.map(({ run_id }) => run_id),
+      );
+    }
   }
 
   async #settle(outcomes: NonNullable<SyncRequest['outcomes']>): Promise<Lease[]> {
@@ -225,8 +286,8 @@ export class Sync {
     session.outbox = [];
     if (runs.length > 0) session.fedAt = monotonicMs();
     for (const { lease } of runs) {
-      const lane_id = session.held.get(lease.run_id)?.lane_id ?? null;
-      session.held.set(lease.run_id, { lease_id: lease.lease_id, call: request.n, lane_id });
+      const { lane_id = null, keeps = false } = session.held.get(lease.run_id) ?? {};
+      session.held.set(lease.run_id, { lease_id: lease.lease_id, call: request.n, lane_id, keeps });
     }
     const cancel = session.cancels;
     session.cancels = [];
@@ -243,6 +304,11 @@ export class Sync {
     });
     return `${head.slice(0, -1)},"runs":[${runs.map((run) => run.json).join(',')}]}`;
   }
+}
+
+function badReport(errors: FieldError[]): PunctualError {
+  const [first] = errors;
+  return new PunctualError('invalid_input', { detail: `${first?.path} ${first?.message}`, errors });
 }
 
 /** Lets a call wait: until `answer`, which a grant, a cancel, a newer call or the heartbeat calls. */

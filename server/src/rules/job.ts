@@ -2,6 +2,7 @@
 import {
   type Backoff,
   type CreateJob,
+  deeperThan,
   defaults,
   type Executor,
   type FieldError,
@@ -237,15 +238,6 @@ function toJsonText(value: unknown, path: string, errors: FieldError[]): string 
     return null;
   }
   return text;
-}
-
-function deeperThan(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (levels === 0) return true;
-  for (const child of Array.isArray(value) ? value : Object.values(value)) {
-    if (typeof child === 'object' && child !== null && deeperThan(child, levels - 1)) return true;
-  }
-  return false;
 }
 
 export function parseBackoff(text: string | null): Backoff | null {

@@ -14,6 +14,7 @@
 // Lanes come in the order in which they are to be served; the scan stops as soon as enough runs are locked. The attempt
 // counts from here, so a run that kills its worker uses up its attempts.
 import { int4s, int8s, texts, uuids } from './arrays.ts';
+import type { Kept } from './checkpoints.ts';
 import type { Queryable } from './database.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
@@ -39,6 +40,8 @@ export interface ClaimedRun {
   units?: number;
   /** Set: it must not start, for this reason. */
   flag: 'cancelled' | 'paused' | 'too_late' | null;
+  /** What it kept in attempts before; the statement does not read it (dispatch/claim.ts). */
+  kept?: Kept | undefined;
 }
 
 export interface ClaimLane {

@@ -146,6 +146,21 @@ export const invariants: Record<string, Fragment> = {
     where l.max_concurrency is not null and r.started_at > l.changed_at
     group by l.kind, l.name, l.max_concurrency
     having count(*) > l.max_concurrency`,
+  'a checkpoint goes with its run': part`
+    select c.run_id::text as what
+    from punctual.checkpoints c
+    where c.updated_at < now() - interval '1 hour'
+      and not exists (select from punctual.running r where r.segment = c.segment and r.run_id = c.run_id)
+      and not exists (select from punctual.ready r where r.segment = c.segment and r.run_id = c.run_id)
+      and not exists (select from punctual.waiting r where r.segment = c.segment and r.run_id = c.run_id)`,
+  'a run that kept something shows that it was started': part`
+    select r.run_id::text as what
+    from (
+      select segment, run_id, attempts, scheduled_for, due_at from punctual.waiting
+      union all select segment, run_id, attempts, scheduled_for, due_at from punctual.ready
+    ) r
+    join punctual.checkpoints c using (segment, run_id)
+    where r.attempts = 0 and r.due_at = r.scheduled_for`,
   'what a lane is stands in one row': part`
     select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority, requires, stage having count(*) > 1`,
 };

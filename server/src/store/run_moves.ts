@@ -2,8 +2,9 @@
 // settle, due, reap) have statements of their own.
 import { PunctualError, type RunCause } from '@punctual/contract';
 import { firstRunId, segmentOf } from '../base/ids.ts';
+import { apart } from './checkpoints.ts';
 import type { Database, Queryable } from './database.ts';
-import { sql } from './sql.ts';
+import { part, sql } from './sql.ts';
 
 /** A run between two tables, held by the transaction that took it. */
 export interface TakenRun {
@@ -97,10 +98,16 @@ export async function putBack(
   to: { paused: boolean; schedule_time?: string | null; delay_ms?: number | null },
 ): Promise<void> {
   await tx.query(sql`
-    with run as (
+    with asked as (
       select coalesce(${to.schedule_time ?? null}::timestamptz, now() + ${to.delay_ms ?? null}::bigint * interval '1 millisecond',
                       ${run.due_at}::timestamptz) as due_at,
+             ${run.scheduled_for}::timestamptz as scheduled_for
+    ),
+    run as (
+      -- Once they differ they stay so: the claim then looks for what the run has kept (checkpoints.ts).
+      select case when ${run.due_at}::timestamptz <> scheduled_for then ${apart(part`due_at`, part`scheduled_for`)} else due_at end as due_at,
              ${to.paused || run.blocked}::boolean as held
+      from asked
     ),
     due as (
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
@@ -118,13 +125,17 @@ export async function putBack(
     where held or due_at > now()`);
 }
 
-/** Ends a run that never started. */
+/** Ends a run that is not running. */
 export async function endTakenRun(
   tx: Queryable,
   run: TakenRun,
   end: { status: 'CANCELLED' | 'DROPPED'; reason: string },
 ): Promise<void> {
   await tx.query(sql`
+    with forgotten as (
+      delete from punctual.checkpoints
+      where segment = ${run.segment}::smallint and run_id = ${run.run_id}
+    )
     insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, scheduled_for, due_at)
     values (${run.segment}::smallint, ${run.run_id}::uuid, ${run.job_id}::uuid, ${run.lane_id}::integer, ${run.attempts}::smallint,
             ${run.cause}::punctual.run_cause, ${end.status}::punctual.run_outcome, ${end.reason},

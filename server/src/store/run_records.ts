@@ -39,7 +39,7 @@ export async function appendLogs(db: Queryable, segment: number, chunks: readonl
     )
     select distinct run_id, lease_id
     from held`);
-  return new Set(rows.map((row) => row.lease_id + row.run_id));
+  return new Set(rows.map((row) => row.run_id + row.lease_id));
 }
 
 export interface LogRows {

@@ -5,39 +5,50 @@ import type { Queryable } from './database.ts';
 import { lower, type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
 import { type Fragment, join, part, sql } from './sql.ts';
 
-interface RunRow extends Omit<Run, 'due_at' | 'start_time' | 'end_time' | 'modified_time' | 'max_attempts' | 'result'> {
+interface RunRow
+  extends Omit<
+    Run,
+    'due_at' | 'start_time' | 'end_time' | 'modified_time' | 'max_attempts' | 'result' | 'progress' | 'snoozes'
+  > {
   due_at: Date | null;
   start_time: Date | null;
   end_time: Date | null;
   modified_time: Date;
   max_retries: number;
   result: string | null;
+  progress_percent: number | null;
+  progress_message: string | null;
+  progress_at: Date | null;
+  snoozes: number | null;
 }
 
 type Table = 'waiting' | 'ready' | 'running' | 'ended_runs';
+
+const noProgress = part`null::real as progress_percent, null::text as progress_message, null::timestamptz as progress_at`;
 
 /** Each table's rows under the same names; `where` and `order by` follow. */
 const tables: Record<Table, Fragment> = {
   waiting: part`
     select r.segment, r.run_id, r.job_id, r.lane_id, r.cause, 'QUEUED' as status, r.reason::text as reason, r.due_at,
            r.attempts + 1 as attempt_number, null::timestamptz as start_time, null::timestamptz as end_time,
-           r.updated_at as modified_time, null::text as executor_id, null::text as error_message, null::text as result
+           r.updated_at as modified_time, null::text as executor_id, null::text as error_message, null::text as result, ${noProgress}
     from punctual.waiting r`,
   ready: part`
     select r.segment, r.run_id, r.job_id, r.lane_id, r.cause, 'QUEUED' as status, null::text as reason, r.due_at,
            r.attempts + 1 as attempt_number, null::timestamptz as start_time, null::timestamptz as end_time,
-           r.due_at as modified_time, null::text as executor_id, null::text as error_message, null::text as result
+           r.due_at as modified_time, null::text as executor_id, null::text as error_message, null::text as result, ${noProgress}
     from punctual.ready r`,
   running: part`
     select r.segment, r.run_id, r.job_id, r.lane_id, r.cause, 'RUNNING' as status,
            case when r.cancel_at is not null then 'cancelling' end as reason, r.due_at,
            r.attempt as attempt_number, r.started_at as start_time, null::timestamptz as end_time,
-           coalesce(r.cancel_at, r.started_at) as modified_time, r.worker_id as executor_id, null::text as error_message, null::text as result
+           greatest(r.cancel_at, r.progress_at, r.started_at) as modified_time, r.worker_id as executor_id, null::text as error_message,
+           null::text as result, r.progress_percent, r.progress_message, r.progress_at
     from punctual.running r`,
   ended_runs: part`
     select r.segment, r.run_id, r.job_id, r.lane_id, r.cause, r.status::text as status, r.reason, r.due_at,
            r.attempt as attempt_number, r.started_at as start_time, r.ended_at as end_time,
-           r.ended_at as modified_time, r.worker_id as executor_id, r.error as error_message, r.result
+           r.ended_at as modified_time, r.worker_id as executor_id, r.error as error_message, r.result, ${noProgress}
     from punctual.ended_runs r`,
 };
 const allTables = Object.keys(tables) as Table[];
@@ -51,7 +62,11 @@ const runColumns = part`
     order by a.ended_at desc
     limit 1
   ) else r.error_message end as error_message,
-  r.result`;
+  r.result, r.progress_percent, r.progress_message, r.progress_at,
+  case when r.end_time is null then (
+    select c.snoozes from punctual.checkpoints c
+    where c.segment = r.segment and c.run_id = r.run_id
+  ) end as snoozes`;
 
 const withJobAndLane = part`
   join punctual.jobs j on j.segment = r.segment and j.job_id = r.job_id
@@ -157,5 +172,15 @@ function toRun(row: RunRow): Run {
     executor_id: row.executor_id,
     error_message: row.error_message,
     ...(row.result === null ? {} : { result: JSON.parse(row.result) as unknown }),
+    ...progressOf(row),
+    ...(row.snoozes === null || row.snoozes === 0 ? {} : { snoozes: row.snoozes }),
   };
+}
+
+function progressOf({
+  progress_percent: percent,
+  progress_message: message,
+  progress_at: at,
+}: RunRow): Pick<Run, 'progress'> {
+  return percent === null || at === null ? {} : { progress: { percent, message, at: at.toISOString() } };
 }

@@ -108,6 +108,20 @@ create table punctual.calendars (
   constraint calendars_pkey primary key (name)
 );
 
+create table punctual.checkpoints (
+  segment smallint not null,
+  run_id uuid not null,
+  version integer not null default 0,
+  value text,
+  attempt smallint,
+  saved_at timestamp with time zone,
+  snoozes integer not null default 0,
+  snooze_lease_id uuid,
+  updated_at timestamp with time zone not null default now(),
+  constraint checkpoints_pkey primary key (segment, run_id),
+  constraint checkpoints_check check ((((version > 0) = (value is not null)) and ((version > 0) = (saved_at is not null))))
+);
+
 create table punctual.dead_letters (
   segment smallint not null,
   run_id uuid not null,
@@ -328,6 +342,9 @@ create table punctual.running (
   due_at timestamp with time zone not null,
   started_at timestamp with time zone not null default now(),
   cancel_at timestamp with time zone,
+  progress_percent real,
+  progress_message text,
+  progress_at timestamp with time zone,
   constraint running_pkey primary key (segment, run_id)
 );
 create index running_by_job on punctual.running using btree (segment, job_id, run_id) where (cause <> 'submit'::punctual.run_cause);

@@ -1,7 +1,7 @@
 // Settle: leased runs end, wait for another attempt, or go back, in one statement for a batch of outcomes of one segment.
 //
 //   running ──delete where lease_id matches──▶ ended_runs    move = 'end'; a failure also becomes a dead letter
-//                                          ├─▶ waiting       move = 'retry'
+//                                          ├─▶ waiting       move = 'retry', or 'snooze': the attempt does not count
 //                                          ├─▶ ready         move = 'release': it never started
 //                                          └─▶ waiting       move = 'hold': its job is paused
 //
@@ -10,10 +10,11 @@
 // the row, the others find nothing.
 //
 // Settling twice gives the same answer: a lease that is not in `running` but stands in `ended_runs` or `attempts` was
-// settled by an earlier call whose answer was lost (findSettled).
+// settled by an earlier call whose answer was lost (findSettled). A snooze leaves its lease in `checkpoints`.
 //
-// A run whose cancel was asked for is not tried again: its failure is recorded as CANCELLED.
+// A run whose cancel was asked for is not tried again, nor does it snooze: it is recorded as CANCELLED.
 import { int2s, int8s, texts, uuids } from './arrays.ts';
+import { apart } from './checkpoints.ts';
 import { wholeFrom } from './claim.ts';
 import type { Queryable } from './database.ts';
 import { part, sql } from './sql.ts';
@@ -21,7 +22,7 @@ import { part, sql } from './sql.ts';
 export interface Settlement {
   run_id: string;
   lease_id: string;
-  move: 'end' | 'retry' | 'release' | 'hold';
+  move: 'end' | 'retry' | 'snooze' | 'release' | 'hold';
   /** false: the worker never heard of it, and the attempt does not count. */
   started: boolean;
   /** The outcome of the run, when it ends. */
@@ -31,6 +32,7 @@ export interface Settlement {
   attempt_outcome: 'failed' | 'timed_out' | 'lost' | 'cancelled' | null;
   error: string | null;
   result: string | null;
+  /** How long it waits, for another attempt or snoozing. */
   retry_delay_ms: number | null;
 }
 
@@ -100,8 +102,10 @@ export async function settleRuns(
       delete from punctual.running r
       using outcome o
       where r.segment = ${segment}::smallint and r.run_id = o.run_id and r.lease_id = o.lease_id
-      returning r.segment, r.run_id, r.job_id, r.lane_id, (r.attempt - o.uncounted)::smallint as attempt, r.cause, r.lease_id, r.worker_id,
-                r.scheduled_for, r.due_at, case when o.uncounted = 0 then r.started_at end as started_at, o.reason, o.attempt_outcome, o.error, o.result, o.retry_delay_ms,
+      returning r.segment, r.run_id, r.job_id, r.lane_id, r.cause, r.lease_id, r.worker_id, r.scheduled_for, r.due_at,
+                (r.attempt - case when o.move = 'snooze' and r.cancel_at is null then 1 else o.uncounted end)::smallint as attempt,
+                case when o.uncounted = 0 then r.started_at end as started_at, o.reason, o.error, o.result, o.retry_delay_ms,
+                case when o.move = 'snooze' and r.cancel_at is not null then 'cancelled' else o.attempt_outcome end as attempt_outcome,
                 case when r.cancel_at is not null and o.move <> 'end' then 'end' else o.move end as move,
                 case when r.cancel_at is not null and o.status <> 'SUCCESS' then 'CANCELLED' else o.status end as status
     ),
@@ -116,13 +120,27 @@ export async function settleRuns(
     retried as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
       select segment, run_id, job_id, lane_id, attempt, cause, 'retry', scheduled_for,
-             now() + retry_delay_ms * interval '1 millisecond', now() + retry_delay_ms * interval '1 millisecond'
+             ${wakeAt}, ${wakeAt}
       from settled
       where move = 'retry'
     ),
+    snoozed as (
+      insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
+      select segment, run_id, job_id, lane_id, attempt, cause, 'snooze', scheduled_for, ${apart(wakeAt, part`scheduled_for`)}, ${wakeAt}
+      from settled
+      where move = 'snooze'
+    ),
+    counted as (
+      insert into punctual.checkpoints as c (segment, run_id, snoozes, snooze_lease_id)
+      select segment, run_id, 1, lease_id
+      from settled
+      where move = 'snooze'
+      on conflict (segment, run_id) do update
+      set snoozes = c.snoozes + 1, snooze_lease_id = excluded.snooze_lease_id, updated_at = now()
+    ),
     released as (
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
-      select segment, run_id, job_id, lane_id, attempt, cause, scheduled_for, due_at
+      select segment, run_id, job_id, lane_id, attempt, cause, scheduled_for, ${apart(part`due_at`, part`scheduled_for`)}
       from settled
       where move = 'release'
     ),
@@ -143,10 +161,17 @@ export async function settleRuns(
       select segment, run_id, attempt, lease_id, worker_id, attempt_outcome::punctual.attempt_outcome, started_at, error
       from settled
       where attempt_outcome is not null
+    ),
+    forgotten as (
+      delete from punctual.checkpoints c
+      using settled s
+      where c.segment = ${segment}::smallint and c.run_id = s.run_id and s.move = 'end'
     )
     select run_id, lease_id, case when cause <> 'submit' and move = 'end' then job_id end as further_of
     from settled`);
 }
+
+const wakeAt = part`now() + retry_delay_ms * interval '1 millisecond'`;
 
 /** Those of the leases that an earlier settle has ended: its answer was lost, not its effect. */
 export async function findSettled(db: Queryable, segment: number, leases: readonly Lease[]): Promise<Lease[]> {
@@ -163,23 +188,32 @@ export async function findSettled(db: Queryable, segment: number, leases: readon
     select a.run_id, a.lease_id
     from asked a
     join punctual.attempts t on t.segment = ${segment}::smallint and t.run_id = a.run_id and t.lease_id = a.lease_id
-    where t.outcome <> 'lost'`);
+    where t.outcome <> 'lost'
+    union
+    select a.run_id, a.lease_id
+    from asked a
+    join punctual.checkpoints c on c.segment = ${segment}::smallint and c.run_id = a.run_id and c.snooze_lease_id = a.lease_id`);
 }
 
+/** A run whose attempt did not succeed. */
 export interface FailingRun extends Lease {
   attempt: number;
   max_retries: number;
   backoff: string | null;
   /** What is left of the time the whole run may take; null for no limit. */
   left_ms: string | null;
+  /** How often it has snoozed before. */
+  snoozes: number;
 }
 
-/** What the rule needs to know to decide whether failed attempts are followed by others. */
+/** What the rules need to know to decide whether attempts that failed or snoozed are followed by others. */
 export async function readFailing(db: Queryable, segment: number, leases: readonly Lease[]): Promise<FailingRun[]> {
   return db.query<FailingRun>(sql`
     select r.run_id, r.lease_id, r.attempt, j.max_retries, j.backoff,
-           case when j.run_timeout_ms is not null then extract(epoch from ${wholeFrom(part`r`)} - now()) * 1000 + j.run_timeout_ms end as left_ms
+           case when j.run_timeout_ms is not null then extract(epoch from ${wholeFrom(part`r`)} - now()) * 1000 + j.run_timeout_ms end as left_ms,
+           coalesce(c.snoozes, 0) as snoozes
     from unnest(${leases.map((lease) => lease.run_id)}::uuid[], ${leases.map((lease) => lease.lease_id)}::uuid[]) as l (run_id, lease_id)
     join punctual.running r on r.segment = ${segment}::smallint and r.run_id = l.run_id and r.lease_id = l.lease_id
-    join punctual.jobs j on j.segment = r.segment and j.job_id = r.job_id`);
+    join punctual.jobs j on j.segment = r.segment and j.job_id = r.job_id
+    left join punctual.checkpoints c on c.segment = ${segment}::smallint and c.run_id = r.run_id`);
 }

@@ -118,6 +118,11 @@ export async function reapRuns(
       from judged
       where not again and cancel_at is null
     ),
+    forgotten as (
+      delete from punctual.checkpoints c
+      using judged j
+      where c.segment = ${segment}::smallint and c.run_id = j.run_id and not j.again
+    ),
     ended as (
       insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, lease_id, worker_id,
                                        scheduled_for, due_at, started_at, error)

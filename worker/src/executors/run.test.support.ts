@@ -4,6 +4,9 @@ import type { RunContext } from '@punctual/sdk';
 
 export interface TestContext extends RunContext {
   lines: string[];
+  /** What the executor saved and reported. */
+  saved: unknown[];
+  reported: [number, string | undefined][];
   controller: AbortController;
 }
 
@@ -35,5 +38,18 @@ export function context(run: Grant, onLine: (line: string) => void = () => undef
     lines.push(message);
     onLine(message);
   };
-  return { run, controller, signal: controller.signal, lines, log: { debug: add, info: add, warn: add, error: add } };
+  const saved: unknown[] = [];
+  const reported: [number, string | undefined][] = [];
+  return {
+    run,
+    controller,
+    signal: controller.signal,
+    lines,
+    saved,
+    reported,
+    log: { debug: add, info: add, warn: add, error: add },
+    checkpointed: run.checkpoint?.value,
+    checkpoint: async (value) => void saved.push(value),
+    progress: (percent, message) => void reported.push([percent, message]),
+  };
 }

@@ -58,7 +58,8 @@ test('a program gets the payload on its input, its arguments unchanged, and only
   assert.equal(argument, 'a b;$(c)');
   assert.equal(
     names?.trim(),
-    'HOME MINE PATH PUNCTUAL_ATTEMPT PUNCTUAL_FENCE PUNCTUAL_JOB_ID PUNCTUAL_RUN_ID PUNCTUAL_SCHEDULED_FOR PWD',
+    'HOME MINE PATH PUNCTUAL_ATTEMPT PUNCTUAL_CHECKPOINT_FILE PUNCTUAL_FENCE PUNCTUAL_JOB_ID PUNCTUAL_PROGRESS_FILE ' +
+      'PUNCTUAL_RESULT_FILE PUNCTUAL_RUN_ID PUNCTUAL_SCHEDULED_FOR PUNCTUAL_SNOOZE_FILE PWD',
   );
   assert.deepEqual(ctx.lines.slice(0, 2), ['{"hello":"wörld"}', 'a b;$(c)']);
 });

@@ -1,5 +1,6 @@
 // The executor `shell`: runs a program in a process group of its own, the payload on its standard input, its output in the
-// run's log. Exit code 0 is success. Made by index.ts when the operator allows it.
+// run's log. Exit code 0 is success. Checkpoints, progress, a result and a snooze go through files (run-files.ts). Made by
+// index.ts when the operator allows it.
 //
 // It promises that nothing in the group survives the run: SIGTERM, then SIGKILL after the grace, on cancel, timeout and
 // stop; SIGKILL at once when the lease is lost; and SIGKILL for whatever is left when the program has ended. If the worker
@@ -13,6 +14,7 @@ import type { ShellExecutor } from '@punctual/contract';
 import { FatalError, type Grant, type Handler, RunAbortedError, type RunContext } from '@punctual/sdk';
 import { followOutput } from './output.ts';
 import { findProgram } from './program.ts';
+import { RunFiles } from './run-files.ts';
 
 /** How long output may still come when the program has ended but something holds its pipes. */
 const leftover_ms = 200;
@@ -32,28 +34,49 @@ export function shellExecutor(options: ShellExecutorOptions): Handler {
     const executor = run.executor;
     if (executor?.kind !== 'shell') throw new FatalError('The run has no shell executor.');
     ctx.signal.throwIfAborted();
-    const env = {
-      ...options.baseEnv,
-      PUNCTUAL_RUN_ID: run.run_id,
-      PUNCTUAL_JOB_ID: run.job_id,
-      PUNCTUAL_ATTEMPT: String(run.attempt_number),
-      PUNCTUAL_FENCE: String(run.fence),
-      PUNCTUAL_SCHEDULED_FOR: run.scheduled_for,
-      ...executor.env,
-    };
-    const child = await start(executor, env, options.prefix);
-    const [stdoutTail, stderrTail] = [
-      followOutput(child.stdout, ctx.log.info.bind(ctx.log)),
-      followOutput(child.stderr, ctx.log.warn.bind(ctx.log)),
-    ];
-    givePayload(child, run);
-    const { code, signal } = await ended(child, ctx, options.stopGraceMs);
-    if (ctx.signal.aborted) throw ctx.signal.reason;
-    if (code === 0) return { exit_code: 0, stdout_tail: stdoutTail() };
-    const how = code === null ? `was killed by ${signal}` : `exited with code ${code}`;
-    const said = stderrTail().trim().slice(-max_quoted_chars);
-    throw new Error(`The program ${executor.command[0]} ${how}${said === '' ? '.' : `: ${said}`}`);
+    const files = await RunFiles.open(ctx);
+    try {
+      return await runProgram(executor, ctx, { ...options, files });
+    } finally {
+      await files.remove();
+    }
   };
+}
+
+async function runProgram(
+  executor: ShellExecutor,
+  ctx: RunContext,
+  { baseEnv, stopGraceMs, prefix, files }: ShellExecutorOptions & { files: RunFiles },
+): Promise<unknown> {
+  const { run } = ctx;
+  const env = {
+    ...baseEnv,
+    PUNCTUAL_RUN_ID: run.run_id,
+    PUNCTUAL_JOB_ID: run.job_id,
+    PUNCTUAL_ATTEMPT: String(run.attempt_number),
+    PUNCTUAL_FENCE: String(run.fence),
+    PUNCTUAL_SCHEDULED_FOR: run.scheduled_for,
+    ...files.env,
+    ...executor.env,
+  };
+  const child = await start(executor, env, prefix);
+  const [stdoutTail, stderrTail] = [
+    followOutput(child.stdout, ctx.log.info.bind(ctx.log)),
+    followOutput(child.stderr, ctx.log.warn.bind(ctx.log)),
+  ];
+  givePayload(child, run);
+  const { code, signal } = await ended(child, ctx, stopGraceMs);
+  await files.finish();
+  if (ctx.signal.aborted) throw ctx.signal.reason;
+  if (code === 0) {
+    const snooze = await files.snooze();
+    if (snooze !== null) throw snooze;
+    const result = await files.result();
+    return result === undefined ? { exit_code: 0, stdout_tail: stdoutTail() } : result;
+  }
+  const how = code === null ? `was killed by ${signal}` : `exited with code ${code}`;
+  const said = stderrTail().trim().slice(-max_quoted_chars);
+  throw new Error(`The program ${executor.command[0]} ${how}${said === '' ? '.' : `: ${said}`}`);
 }
 
 async function start(

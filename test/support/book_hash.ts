@@ -1,0 +1,27 @@
+// Every table that a worker's write could reach, as one text: equal before and after means that nothing was written.
+import type { House } from './house.ts';
+
+const tables = [
+  'jobs',
+  'waiting',
+  'ready',
+  'running',
+  'ended_runs',
+  'attempts',
+  'dead_letters',
+  'log_chunks',
+  'checkpoints',
+];
+
+export async function bookHash(house: House): Promise<string> {
+  const rows = await Promise.all(
+    tables.map((table) =>
+      house.db.query<{ h: string }>({
+        name: '',
+        text: `select coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as h from punctual.${table} t`,
+        values: [],
+      }),
+    ),
+  );
+  return rows.map((row) => row[0]?.h).join(' ');
+}

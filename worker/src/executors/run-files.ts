@@ -1,0 +1,201 @@
+// Files through which a program speaks of its run, in a folder of its own that is removed afterwards: what it saved last is
+// there when it starts, and what it writes is sent on. Used by shell.ts; docs/runs.md tells programs how to use them.
+//
+// A program may write anything, at any moment: a file is read once it has not changed for one look, at most as much as may be
+// sent, never through a link, and never from a pipe, which could block. What is wrong is said in the run's log, once.
+import { constants } from 'node:fs';
+import { lstat, mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { limits } from '@punctual/contract/plain';
+import { RunAbortedError, type RunContext, Snooze } from '@punctual/sdk';
+
+const look_every_ms = 500;
+/** A program may append line after line: the last one counts. */
+const max_progress_bytes = 4 * 1024;
+const max_snooze_bytes = 100;
+
+export class RunFiles {
+  readonly env: Record<string, string>;
+  readonly #folder: string;
+  readonly #ctx: RunContext;
+  readonly #checkpoint: WatchedFile;
+  readonly #progress: WatchedFile;
+  readonly #said = new Set<string>();
+  #timer: NodeJS.Timeout | null = null;
+  #look: Promise<void> = Promise.resolve();
+  #stopped = false;
+
+  private constructor(folder: string, ctx: RunContext) {
+    this.#folder = folder;
+    this.#ctx = ctx;
+    this.env = {
+      PUNCTUAL_CHECKPOINT_FILE: join(folder, 'checkpoint.json'),
+      PUNCTUAL_PROGRESS_FILE: join(folder, 'progress'),
+      PUNCTUAL_RESULT_FILE: join(folder, 'result.json'),
+      PUNCTUAL_SNOOZE_FILE: join(folder, 'snooze'),
+    };
+    this.#checkpoint = new WatchedFile(join(folder, 'checkpoint.json'));
+    this.#progress = new WatchedFile(join(folder, 'progress'));
+  }
+
+  static async open(ctx: RunContext): Promise<RunFiles> {
+    const files = new RunFiles(await mkdtemp(join(tmpdir(), 'punctual-run-')), ctx);
+    if (ctx.run.checkpoint !== undefined) {
+      await writeFile(files.#checkpoint.path, JSON.stringify(ctx.checkpointed), { mode: 0o600 });
+      await files.#checkpoint.hasChanged(true);
+    }
+    files.#lookSoon();
+    return files;
+  }
+
+  /** The program has ended: what it wrote last is sent before its outcome. */
+  async finish(): Promise<void> {
+    this.#stopped = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#look;
+    await this.#sendCheckpoint(true);
+  }
+
+  /** What the program wrote as its result; undefined when that is nothing, or nothing to keep. */
+  async result(): Promise<unknown> {
+    const bytes = await this.#read('PUNCTUAL_RESULT_FILE', limits.max_result_bytes);
+    return bytes === null ? undefined : this.#parse('PUNCTUAL_RESULT_FILE', bytes);
+  }
+
+  /** The snooze the program asked for, if it did; throws when that is no time. */
+  async snooze(): Promise<Snooze | null> {
+    const bytes = await this.#read('PUNCTUAL_SNOOZE_FILE', max_snooze_bytes);
+    if (bytes === null) return null;
+    const text = bytes.toString().trim();
+    if (/^\d+$/.test(text) && Number(text) <= limits.max_delay_ms) return new Snooze(Number(text));
+    throw new Error(
+      `The program wrote ${JSON.stringify(text)} into PUNCTUAL_SNOOZE_FILE; it takes whole milliseconds up to ${limits.max_delay_ms}.`,
+    );
+  }
+
+  async remove(): Promise<void> {
+    this.#stopped = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#look;
+    await rm(this.#folder, { recursive: true, force: true }).catch(() => undefined);
+  }
+
+  #lookSoon(): void {
+    if (this.#stopped) return;
+    this.#timer = setTimeout(() => {
+      this.#look = this.#lookOnce().finally(() => this.#lookSoon());
+    }, look_every_ms);
+  }
+
+  async #lookOnce(): Promise<void> {
+    await this.#sendProgress();
+    await this.#sendCheckpoint(false);
+  }
+
+  async #sendCheckpoint(atOnce: boolean): Promise<void> {
+    const { signal } = this.#ctx;
+    if (signal.reason instanceof RunAbortedError && signal.reason.reason === 'lease_lost') return;
+    if (!(await this.#checkpoint.hasChanged(atOnce))) return;
+    const bytes = await this.#read('PUNCTUAL_CHECKPOINT_FILE', limits.max_checkpoint_bytes);
+    const value = bytes === null ? undefined : this.#parse('PUNCTUAL_CHECKPOINT_FILE', bytes);
+    if (value === undefined) return;
+    try {
+      await this.#ctx.checkpoint(value);
+    } catch (error) {
+      if (!(error instanceof RunAbortedError)) this.#say(`The checkpoint was not saved: ${(error as Error).message}`);
+    }
+  }
+
+  async #sendProgress(): Promise<void> {
+    if (!(await this.#progress.hasChanged(true))) return;
+    const bytes = await readEnd(this.#progress.path, max_progress_bytes).catch(() => null);
+    const line = bytes?.toString().trimEnd().split('\n').at(-1)?.trim() ?? '';
+    if (line === '') return;
+    const [, number, words = ''] = /^(\d+(?:\.\d+)?)%?(?:\s+(.*))?$/.exec(line) ?? [];
+    const percent = Number(number);
+    if (percent <= 100) this.#ctx.progress(percent, words === '' ? undefined : words);
+    else this.#say('The last line of PUNCTUAL_PROGRESS_FILE is not like `42 words`, a number from 0 to 100 first.');
+  }
+
+  /** The content of a file up to a limit; null when there is none that can be used. */
+  async #read(name: string, maxBytes: number): Promise<Buffer | null> {
+    try {
+      const bytes = await readStart(this.env[name] as string, maxBytes + 1);
+      if (bytes.length <= maxBytes) return bytes;
+      this.#say(`${name} has more than ${maxBytes} bytes and is passed over.`);
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      if (code !== 'ENOENT') this.#say(`${name} cannot be read and is passed over: ${message}.`);
+    }
+    return null;
+  }
+
+  #parse(name: string, bytes: Buffer): unknown {
+    try {
+      return JSON.parse(bytes.toString()) as unknown;
+    } catch (error) {
+      this.#say(`${name} is not JSON and is passed over: ${(error as Error).message}.`);
+      return undefined;
+    }
+  }
+
+  #say(message: string): void {
+    if (this.#said.has(message)) return;
+    this.#said.add(message);
+    this.#ctx.log.warn(message);
+  }
+}
+
+/** Tells whether a file has become another since it was last used. */
+class WatchedFile {
+  readonly path: string;
+  #used = '';
+  #seen = '';
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /** `atOnce`: also when it may still be written. */
+  async hasChanged(atOnce: boolean): Promise<boolean> {
+    const state = await stateOf(this.path);
+    if (state === '' || state === this.#used) return false;
+    const isStill = state === this.#seen;
+    this.#seen = state;
+    if (!isStill && !atOnce) return false;
+    this.#used = state;
+    return true;
+  }
+}
+
+async function stateOf(path: string): Promise<string> {
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = await lstat(path, { bigint: true });
+    return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+  } catch {
+    return '';
+  }
+}
+
+function readStart(path: string, bytes: number): Promise<Buffer> {
+  return readPart(path, (size) => ({ from: 0, length: Math.min(size, bytes) }));
+}
+
+function readEnd(path: string, bytes: number): Promise<Buffer> {
+  return readPart(path, (size) => ({ from: Math.max(0, size - bytes), length: Math.min(size, bytes) }));
+}
+
+async function readPart(path: string, which: (size: number) => { from: number; length: number }): Promise<Buffer> {
+  // Without O_NONBLOCK opening a pipe would wait for somebody who writes into it.
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const found = await file.stat();
+    if (!found.isFile()) throw new Error('it is no plain file');
+    const { from, length } = which(found.size);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, from);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
