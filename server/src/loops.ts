@@ -18,6 +18,7 @@ import type { Lanes } from './store/lanes.ts';
 import { makePartitions } from './store/partitions.ts';
 import type { CancelOrder } from './store/run_moves.ts';
 import { nextPlans } from './store/schedules.ts';
+import { sweepUniques } from './upkeep/uniques.ts';
 
 export interface LoopsOptions {
   config: Config;
@@ -47,6 +48,7 @@ export interface Loops {
 
 const hourMs = 3_600_000;
 const tendEveryMs = 5_000;
+const sweepEveryMs = 30_000;
 
 export function startLoops({
   config,
@@ -145,7 +147,17 @@ export function startLoops({
     },
   });
 
-  const running: Loop[] = [due, planner, follow, tend, backfill, reap, poll, silent, partitions];
+  // 9. Unique keys that nobody holds any more are forgotten.
+  const sweep = startLoop({
+    name: 'sweep',
+    everyMs: sweepEveryMs,
+    log,
+    async pass() {
+      await sweepUniques(db, all);
+    },
+  });
+
+  const running: Loop[] = [due, planner, follow, tend, backfill, reap, poll, silent, partitions, sweep];
   const loops: Loops = {
     dueWithin: (ms, where) => {
       dueClock.soon(ms, where);

@@ -6,12 +6,13 @@
 // lives, so that its limit is judged in one place.
 //
 // Once-ness: a key is remembered beside the jobs it made. A caller that chose the id of its job needs no key: a second
-// job with the same id cannot be written, so that statement fails as a whole, and what exists already is looked up.
+// job with the same id cannot be written, so that statement fails as a whole, and what exists already is looked up. Jobs
+// with a unique key do not come here: see unique.ts.
 import { type JobCreated, PunctualError } from '@punctual/contract';
 import { firstRunId, idsFrom, inSegment, newId, segmentOf } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { type PreparedJob, sameJob } from '../rules/job.ts';
-import { segmentOfKey } from '../rules/segment.ts';
+import { segmentOfKey, segmentOfUserKey } from '../rules/segment.ts';
 import type { ClaimedRun } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
 import {
@@ -219,7 +220,7 @@ export class Submitter {
     const rows: NewJob[] = [];
     const submissions: NewSubmission[] = [];
     const ids = batch.map(({ jobs, key, chosen }) => {
-      const first = chosen ?? newId('job', key === null ? turn : segmentOfKey(`${key.user_id} ${key.key}`, segments));
+      const first = chosen ?? newId('job', key === null ? turn : segmentOfUserKey(key, segments));
       const segment = segmentOf(first);
       const jobIds = idsFrom(first, jobs.length).map((id, i) => this.#placed(id, jobs[i]?.job));
       const submission = key === null ? null : first;
@@ -276,7 +277,7 @@ export class Submitter {
 }
 
 /** Which of the future jobs were due already only the statement knows: if some were, they may be anywhere. */
-function whereTo(rows: readonly NewJob[], created: CreatedJobs): { ready: Set<number>; waiting: Set<number> } {
+export function whereTo(rows: readonly NewJob[], created: CreatedJobs): { ready: Set<number>; waiting: Set<number> } {
   const ready = new Set<number>();
   const waiting = new Set<number>();
   for (const { job, segment } of rows) {
@@ -317,7 +318,7 @@ function toCreated(jobId: string, job: PreparedJob | undefined): JobCreated {
   return job?.schedule == null ? { job_id: jobId, run_id: firstRunId(jobId) } : { job_id: jobId };
 }
 
-function laneKeyOf(job: PreparedJob): LaneKey {
+export function laneKeyOf(job: PreparedJob): LaneKey {
   const { queue, type, executor_kind: executor, priority } = job;
   const requires = job.requires?.join(',') ?? '';
   return { queue, type, executor, priority, requires, stage: job.concurrency_key === null ? 'plain' : 'entry' };

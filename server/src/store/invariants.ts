@@ -2,6 +2,7 @@
 // `punctual doctor`.
 import type { Queryable } from './database.ts';
 import { findHole } from './holes.ts';
+import { firstRunOfJob } from './jobs.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
 export interface Violation {
@@ -36,7 +37,7 @@ export const invariants: Record<string, Fragment> = {
   'a submission names jobs that exist': part`
     select s.key as what
     from punctual.submissions s
-    left join punctual.jobs j on j.segment = s.segment and j.job_id = s.job_id
+    left join punctual.jobs j on j.segment = ${segmentIn(part`s.job_id`)} and j.job_id = s.job_id
     where j.job_id is null`,
   'a cancelled job has no run left to start': part`
     select w.run_id::text as what
@@ -138,8 +139,22 @@ export const invariants: Record<string, Fragment> = {
     having (b.total, b.made, b.succeeded, b.failed, b.cancelled)
            <> (count(t.scheduled_for), count(t.run_id), count(*) filter (where t.outcome = 'SUCCESS'),
                count(*) filter (where t.outcome = 'FAILED'), count(*) filter (where t.outcome in ('CANCELLED', 'DROPPED')))`,
+  'of the jobs that hold a unique key while live, at most one is live: the one the key names': part`
+    select j.job_id::text as what
+    from punctual.jobs j
+    left join punctual.uniques u on u.user_id = coalesce(j.user_id, '') and u.key = j.unique_key and u.job_id = j.job_id
+    where j.unique_scope = 'live' and u.job_id is null
+      and (exists (select from punctual.waiting r where r.segment = j.segment and r.run_id = ${firstRunOfJob})
+           or exists (select from punctual.ready r where r.segment = j.segment and r.run_id = ${firstRunOfJob})
+           or exists (select from punctual.running r where r.segment = j.segment and r.run_id = ${firstRunOfJob})
+           or exists (select from punctual.schedules s where s.segment = j.segment and s.job_id = j.job_id and not s.ended))`,
+  'a unique key names a job that bears it': part`
+    select u.key as what
+    from punctual.uniques u
+    left join punctual.jobs j on j.segment = ${segmentIn(part`u.job_id`)} and j.job_id = u.job_id
+    where (coalesce(j.user_id, ''), j.unique_key) is distinct from (u.user_id, u.key)`,
   'what a lane is stands in one row': part`
-    select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority having count(*) > 1`,
+    select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority, requires, stage having count(*) > 1`,
 };
 
 export async function checkInvariants(db: Queryable, deadlineMs = 60_000): Promise<Violation[]> {
