@@ -281,6 +281,17 @@ for (const on_conflict of ['replace_payload', 'reschedule'] as const) {
   });
 }
 
+test('a run whose payload is replaced keeps its place among those that wait for a worker', async () => {
+  const { job_id } = await submit(db, { payload: 'old' });
+  await submit(db, { unique_key: 'later' });
+  for (let i = 0; i < 3; i++) await submit(db, { payload: i, on_conflict: 'replace_payload' });
+  assert.deepEqual(
+    (await claim(db)).map((run) => [run.job_id, run.payload]),
+    [[job_id, '2']],
+  );
+  await whole();
+});
+
 describe('reschedule and the due mover', () => {
   const due = async (): Promise<{ job_id: string; run_id?: string }> => {
     const made = await submit(db, { payload: 'old', delay_ms: 1 });

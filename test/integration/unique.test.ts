@@ -301,6 +301,43 @@ test('fifty posts that push a job before them run once, with the last payload', 
   );
 });
 
+test('jobs of one key never run at the same time, whoever posts what', async () => {
+  const running = new Map<string, number>();
+  let most = 0;
+  const overlap = await house.addWorker(
+    {
+      exclusive: async (run) => {
+        const key = String(run.payload);
+        const now = (running.get(key) ?? 0) + 1;
+        running.set(key, now);
+        most = Math.max(most, now);
+        await new Promise((resolve) => setTimeout(resolve, Math.random() * 20));
+        running.set(key, (running.get(key) ?? 0) - 1);
+      },
+    },
+    { slots: 20 },
+  );
+  const names = Array.from({ length: 4 }, newKey);
+  const actions = ['reject', 'return_existing', 'replace_payload', 'reschedule'] as const;
+  const caller = async (server: number): Promise<number> => {
+    let made = 0;
+    for (let i = 0; i < 40; i++) {
+      const unique_key = names[Math.floor(Math.random() * names.length)] ?? '';
+      const on_conflict = actions[i % actions.length] ?? 'reject';
+      const job: CreateJob = { type: 'exclusive', unique_key, payload: unique_key, on_conflict };
+      const { status, body } = await post(i % 3 === 0 ? { ...job, delay_ms: 5 } : job, { server });
+      assert.ok(status === 201 || status === 409, JSON.stringify(body));
+      if (status === 201 && body.existing === undefined) made++;
+      if (i % 10 === 9 && status === 201) await house.client.jobs.cancel(body.job_id).catch(() => {});
+    }
+    return made;
+  };
+  const made = (await Promise.all(Array.from({ length: 9 }, (_, i) => caller(i)))).reduce((a, b) => a + b);
+  assert.equal(most, 1);
+  assert.equal(await house.count('jobs', `where type = 'exclusive'`), made, 'as many jobs as answers said');
+  await overlap.stop();
+});
+
 test('a job that is pushed on again and again is not too late for the time its run may take', async () => {
   const job: CreateJob = { type: 'echo', unique_key: newKey(), run_timeout_ms: 500, on_conflict: 'reschedule' };
   const { job_id } = await created({ ...job, delay_ms: 100_000 });

@@ -194,7 +194,7 @@ async function changeHolder(
   for (const runId of await liveRunIds(tx, jobId, Number.POSITIVE_INFINITY, false)) runs.push(await takeRun(tx, runId));
   const taken = runs.filter((run) => typeof run !== 'string');
   if (runs.includes('running') || taken.some(({ attempts }) => attempts > 0) || (taken.length === 0 && !recurring)) {
-    for (const run of taken) await putBack(tx, run, { paused: job.paused });
+    for (const run of taken) await putBack(tx, run, { paused: job.paused, keepPlace: true });
     return false;
   }
   const rows = await tx.query<{ due_at: string | null }>(sql`
@@ -208,9 +208,12 @@ async function changeHolder(
     where segment = ${job.segment}::smallint and job_id = ${jobId}
     returning schedule_time::text as due_at`);
   const due_at = due === null ? null : (rows[0]?.due_at ?? null);
-  // A run that is moved is due anew, also for what counts from its nominal time.
+  // A run that is moved is due anew, also for what counts from its nominal time. One that is not keeps its place: however
+  // often its payload is replaced, its turn comes.
+  const { paused } = job;
   for (const run of taken)
-    await putBack(tx, due_at === null ? run : { ...run, due_at, scheduled_for: due_at }, { paused: job.paused });
+    if (due_at === null) await putBack(tx, run, { paused, keepPlace: true });
+    else await putBack(tx, { ...run, due_at, scheduled_for: due_at }, { paused });
   return true;
 }
 
