@@ -44,7 +44,7 @@ export const errorTable = {
   unique_key_taken: {
     status: 409,
     meaning:
-      'Another job of this user holds the unique_key; `job_id` and `detail` name it. Wait for it, cancel it, or say with on_conflict what to do.',
+      'Another job of this user holds the unique_key: wait for it, cancel it, or say with on_conflict what to do instead.',
   },
   calendar_in_use: { status: 409, meaning: 'Schedules use this calendar; change those first.' },
   run_ended: { status: 409, meaning: 'The run has ended already; its recorded outcome is final.' },

@@ -26,6 +26,7 @@ export type {
   Occurrence,
   OccurrencePage,
   OccurrenceQuery,
+  OnConflict,
   Preview,
   PreviewRequest,
   PutCalendar,
@@ -35,6 +36,7 @@ export type {
   RunQuery,
   RunStatus,
   Schedule,
+  UniqueScope,
   UpdateJob,
   WorkerList,
 } from '@punctual/contract';

@@ -84,7 +84,7 @@ async function race<A, B>(
   let result: A | undefined;
   let other: Promise<B> | undefined;
   const undone = new Error('rolled back');
-  const whole = db.transaction(async (tx) => {
+  const outer = db.transaction(async (tx) => {
     result = await first({ query: tx.query.bind(tx), transaction: (work) => work(tx), close: async () => {} });
     other = second().finally(() => {
       done = true;
@@ -99,7 +99,7 @@ async function race<A, B>(
     }
     if (!commit) throw undone;
   });
-  await whole.catch((error: unknown) => assert.equal(error, undone));
+  await outer.catch((error: unknown) => assert.equal(error, undone));
   return { first: result as A, second: await (other as Promise<B>), secondWaited: waited };
 }
 

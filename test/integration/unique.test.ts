@@ -1,12 +1,13 @@
-// Once-ness by a key: each scope with each action, with one key at many servers, with bulks, schedules and idempotency keys.
+// Once-ness by a key: each scope with each action, one key at many servers, pauses and schedules. With bulks and idempotency
+// keys: unique-bulk.test.ts; forced races: unique-races.test.ts.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { CreateJob, JobCreated, OnConflict, Problem } from '@punctual/contract';
-import type { PunctualError } from '@punctual/sdk';
+import type { CreateJob } from '@punctual/contract';
 import { sweepUniques } from '@punctual/server/internal/upkeep/uniques';
 import { eventually } from '../support/eventually.ts';
 import { gate } from '../support/gate.ts';
 import { type House, openHouse } from '../support/house.ts';
+import { existing, newKey, posts, refused } from '../support/unique.ts';
 
 let house: House;
 const hold = gate();
@@ -35,52 +36,7 @@ after(async () => {
   await house[Symbol.asyncDispose]();
 });
 
-let keys = 0;
-const newKey = (): string => `key-${++keys}`;
-
-interface Answer {
-  status: number;
-  body: JobCreated & Problem & { jobs?: JobCreated[] };
-  replayed: boolean;
-}
-
-async function post(
-  job: CreateJob | { jobs: CreateJob[] },
-  options: { server?: number; key?: string } = {},
-): Promise<Answer> {
-  const url = house.servers[(options.server ?? 0) % house.servers.length]?.url;
-  const response = await fetch(`${url}/jobs${'jobs' in job ? '/bulk' : ''}`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      ...(options.key === undefined ? {} : { 'idempotency-key': options.key }),
-    },
-    body: JSON.stringify(job),
-  });
-  const replayed = response.headers.get('idempotency-replayed') === 'true';
-  return { status: response.status, body: (await response.json()) as Answer['body'], replayed };
-}
-
-async function created(job: CreateJob): Promise<{ job_id: string; run_id: string }> {
-  const { status, body } = await post(job);
-  assert.equal(status, 201, JSON.stringify(body));
-  assert.equal(body.existing, undefined);
-  return { job_id: body.job_id, run_id: body.run_id ?? '' };
-}
-
-function refused({ status, body }: Answer, job_id: string, why: RegExp = /./): void {
-  assert.deepEqual([status, body.code, body.job_id], [409, 'unique_key_taken', job_id], JSON.stringify(body));
-  assert.match(body.detail ?? '', new RegExp(job_id));
-  assert.match(body.detail ?? '', why);
-}
-
-function existing({ status, body }: Answer, job_id: string, action: string): void {
-  assert.deepEqual(
-    [status, body.existing, body.conflict_action, body.job_id],
-    [201, true, action, job_id],
-    JSON.stringify(body),
-  );
-}
+const { post, created } = posts(() => house);
 
 const hour = 3_600_000;
 const scopes = [
@@ -115,11 +71,11 @@ for (const scope of scopes) {
       });
       test('replace_payload gives that job the payload and nothing else', async () => {
         const { job, job_id } = await waits();
-        const before = await house.client.jobs.get(job_id);
+        const earlier = await house.client.jobs.get(job_id);
         const answer = await post({ ...job, payload: 'new', delay_ms: 5, name: 'n', on_conflict: 'replace_payload' });
         existing(answer, job_id, 'payload_replaced');
         const stored = await house.client.jobs.get(job_id);
-        assert.deepEqual({ ...stored, updated_at: '' }, { ...before, payload: 'new', version: 2, updated_at: '' });
+        assert.deepEqual({ ...stored, updated_at: '' }, { ...earlier, payload: 'new', version: 2, updated_at: '' });
         assert.equal((await house.client.jobs.status(job_id)).latest_run?.reason, 'due_later');
       });
       test('reschedule gives that job the payload and the due time', async () => {
@@ -383,185 +339,8 @@ describe('a recurring job', () => {
     refused(await post(once), job_id, /follow its schedule/);
     await house.client.jobs.runNow(job_id);
     assert.equal((await house.ended(job_id)).result, 2);
-    const after = await post({ ...job, on_conflict: 'reschedule' });
-    assert.deepEqual([after.status, after.body.errors?.[0]?.path], [400, 'on_conflict']);
     await house.client.jobs.cancel(job_id);
   });
-});
-
-describe('with an Idempotency-Key', () => {
-  test('the same submit gets the same answer, whatever has become of the job since', async () => {
-    const unique_key = newKey();
-    const { job_id, run_id } = await created({ type: 'hold', unique_key, payload: 'old' });
-    await hold.entered(run_id);
-    const asked = (on_conflict: OnConflict): CreateJob => ({ type: 'hold', unique_key, on_conflict });
-    const returned = await post(asked('return_existing'), { key: `${unique_key}-a` });
-    existing(returned, job_id, 'returned');
-    const rejected = await post(asked('reject'), { key: `${unique_key}-b` });
-    refused(rejected, job_id);
-    hold.open(run_id);
-    await house.ended(job_id);
-    const [again, refusedAgain] = [
-      await post(asked('return_existing'), { key: `${unique_key}-a`, server: 1 }),
-      await post(asked('reject'), { key: `${unique_key}-b`, server: 1 }),
-    ];
-    assert.deepEqual([again.body, again.replayed], [returned.body, true]);
-    const { request_id: _a, ...first } = rejected.body;
-    const { request_id: _b, ...second } = refusedAgain.body;
-    assert.deepEqual(second, first);
-    assert.equal(await house.count('jobs', `where unique_key = '${unique_key}'`), 1);
-    const other = await post({ ...asked('reject'), payload: 1 }, { key: `${unique_key}-b` });
-    assert.deepEqual([other.status, other.body.code], [422, 'idempotency_key_reused']);
-  });
-  test('a change is made once, and a job is created once, also under concurrency', async () => {
-    const unique_key = newKey();
-    const job: CreateJob = { type: 'hold', unique_key, delay_ms: hour, on_conflict: 'replace_payload' };
-    const posts = (key: string, payload: number) =>
-      Promise.all(Array.from({ length: 30 }, (_, i) => post({ ...job, payload }, { server: i, key })));
-    const first = await posts(`${unique_key}-a`, 1);
-    assert.equal(new Set(first.map(({ body }) => JSON.stringify(body))).size, 1);
-    assert.equal(first.filter(({ replayed }) => !replayed).length, 1);
-    const job_id = first[0]?.body.job_id ?? '';
-    const second = await posts(`${unique_key}-b`, 2);
-    assert.equal(second.filter(({ replayed }) => !replayed).length, 1);
-    for (const answer of second) existing(answer, job_id, 'payload_replaced');
-    assert.equal((await house.client.jobs.get(job_id)).version, 2);
-  });
-  test('that chooses the id of the job the same holds, and the SDK says what happened', async () => {
-    const unique_key = newKey();
-    const { job_id } = await house.client.jobs.create({ type: 'echo', unique_key, delay_ms: hour });
-    const answer = await house.client.jobs.create({ type: 'echo', unique_key, on_conflict: 'return_existing' });
-    assert.deepEqual([answer.job_id, answer.existing, answer.conflict_action], [job_id, true, 'returned']);
-    await assert.rejects(house.client.jobs.create({ type: 'echo', unique_key }), (error: PunctualError) => {
-      assert.deepEqual([error.code, error.status, error.jobId], ['unique_key_taken', 409, job_id]);
-      return true;
-    });
-    const time = Date.now().toString(16).padStart(12, '0');
-    const random = crypto.randomUUID().replaceAll('-', '');
-    const key = `job:${time.slice(0, 8)}-${time.slice(8)}-7${random.slice(0, 3)}-8${random.slice(3, 6)}-${random.slice(6, 14)}0001`;
-    const chosen: CreateJob = { type: 'hold', unique_key: newKey(), delay_ms: hour };
-    const [one, two] = [await post(chosen, { key }), await post(chosen, { key, server: 1 })];
-    assert.deepEqual([one.status, one.body.job_id.slice(0, 32)], [201, key.slice(4, 36)]);
-    assert.deepEqual([two.body, two.replayed], [one.body, true]);
-    const reused = await post({ ...chosen, unique_key: newKey() }, { key });
-    assert.deepEqual([reused.status, reused.body.code], [422, 'idempotency_key_reused']);
-  });
-});
-
-describe('a bulk', () => {
-  test('is judged in order, also between its own jobs', async () => {
-    const [a, b] = [newKey(), newKey()];
-    const { job_id } = await created({ type: 'hold', unique_key: a, payload: 'old', delay_ms: hour });
-    const { status, body } = await post({
-      jobs: [
-        { type: 'hold', unique_key: a, payload: 'first', on_conflict: 'replace_payload' },
-        { type: 'echo', payload: 'plain' },
-        { type: 'echo', unique_key: b, payload: 'b1', delay_ms: hour },
-        { type: 'echo', unique_key: b, on_conflict: 'return_existing' },
-        { type: 'echo', unique_key: b, payload: 'b2', on_conflict: 'reschedule' },
-        { type: 'hold', unique_key: a, payload: 'second', on_conflict: 'replace_payload' },
-      ],
-    });
-    assert.equal(status, 201, JSON.stringify(body));
-    const jobs = body.jobs ?? [];
-    assert.deepEqual(
-      jobs.map((job) => job.conflict_action ?? 'created'),
-      ['payload_replaced', 'created', 'created', 'returned', 'rescheduled', 'payload_replaced'],
-    );
-    assert.deepEqual([jobs[0]?.job_id, jobs[5]?.job_id], [job_id, job_id]);
-    assert.equal(new Set(jobs.slice(2, 5).map((job) => job.job_id)).size, 1);
-    assert.equal((await house.client.jobs.get(job_id)).payload, 'second');
-    assert.equal((await house.ended(jobs[1]?.job_id ?? '')).result, 'plain');
-    assert.equal((await house.ended(jobs[2]?.job_id ?? '')).result, 'b2', 'it was rescheduled to now');
-  });
-  test('of which one job is refused creates and changes nothing, and names that job', async () => {
-    const [a, b] = [newKey(), newKey()];
-    const { job_id } = await created({ type: 'hold', unique_key: a, payload: 'old', delay_ms: hour });
-    const jobsBefore = await house.count('jobs');
-    const bulk = {
-      jobs: [
-        { type: 'echo', unique_key: b },
-        { type: 'hold', unique_key: a, payload: 'new', on_conflict: 'replace_payload' as const },
-        { type: 'hold', unique_key: a },
-      ],
-    };
-    const answer = await post(bulk, { key: `${a}-bulk` });
-    refused(answer, job_id, /^Nothing was created\. jobs\[2\]\.unique_key is held by job/);
-    assert.equal(answer.body.errors?.[0]?.path, 'jobs[2].unique_key');
-    assert.equal(await house.count('jobs'), jobsBefore);
-    assert.equal((await house.client.jobs.get(job_id)).payload, 'old');
-    assert.equal(await house.count('uniques', `where key = '${b}'`), 0);
-    refused(await post(bulk, { key: `${a}-bulk`, server: 1 }), job_id);
-  });
-  test('and another with the same keys in another order never block each other', async () => {
-    const names = Array.from({ length: 20 }, newKey);
-    const bulk = (order: string[], payload: number) =>
-      post(
-        {
-          jobs: order.map((unique_key) => ({
-            type: 'hold',
-            unique_key,
-            payload,
-            delay_ms: hour,
-            on_conflict: 'replace_payload',
-          })),
-        },
-        { server: payload },
-      );
-    const answers = await Promise.all(
-      Array.from({ length: 12 }, (_, i) => bulk(i % 2 === 0 ? names : [...names].reverse(), i)),
-    );
-    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([201]));
-    assert.equal(await house.count('jobs', `where unique_key = any ('{${names.join(',')}}')`), 20);
-    const payloads = await house.db.query<{ payload: string; n: number }>({
-      name: '',
-      text: `select payload, count(*)::integer as n from punctual.jobs where unique_key = any ($1) group by payload`,
-      values: [names],
-    });
-    assert.deepEqual(
-      payloads.map(({ n }) => n),
-      [20],
-      'the last bulk is whole',
-    );
-  });
-});
-
-describe('bad input', () => {
-  const unique_key = 'k';
-  const cases: [string, object, string][] = [
-    ['a scope without a key', { unique_scope: 'live' }, 'unique_scope'],
-    ['a conflict without a key', { on_conflict: 'reject' }, 'on_conflict'],
-    ['a period without a key', { unique_period_ms: 5 }, 'unique_period_ms'],
-    ['the scope period without its length', { unique_key, unique_scope: 'period' }, 'unique_period_ms'],
-    ['a length without the scope period', { unique_key, unique_period_ms: 5 }, 'unique_period_ms'],
-    ['a period of nothing', { unique_key, unique_scope: 'period', unique_period_ms: 0 }, 'unique_period_ms'],
-    ['a period of ages', { unique_key, unique_scope: 'period', unique_period_ms: 1e12 }, 'unique_period_ms'],
-    ['a key too long', { unique_key: 'x'.repeat(201) }, 'unique_key'],
-    ['an empty key', { unique_key: '' }, 'unique_key'],
-    ['a key with a control character', { unique_key: 'a\u0007b' }, 'unique_key'],
-    ['a key with NUL', { unique_key: 'a\0' }, 'unique_key'],
-    ['a key with a line end', { unique_key: 'a\n' }, 'unique_key'],
-    ['a key with SQL', { unique_key: `'; drop table jobs; --` }, 'unique_key'],
-    ['a key that is no text', { unique_key: 7 }, 'unique_key'],
-    ['an unknown scope', { unique_key, unique_scope: 'ever' }, 'unique_scope'],
-    ['an unknown action', { unique_key, on_conflict: 'replace' }, 'on_conflict'],
-    ['a recurring job to reschedule', { unique_key, on_conflict: 'reschedule', interval_ms: hour }, 'on_conflict'],
-  ];
-  for (const [what, fields, path] of cases) {
-    test(what, async () => {
-      const uniques = await house.count('uniques');
-      const single = await post({ type: 'echo', ...fields });
-      assert.deepEqual([single.status, single.body.code], [400, 'invalid_input'], JSON.stringify(single.body));
-      assert.ok(
-        single.body.errors?.some((error) => error.path === path),
-        JSON.stringify(single.body),
-      );
-      const bulk = await post({ jobs: [{ type: 'echo' }, { type: 'echo', ...fields }] });
-      assert.deepEqual([bulk.status, bulk.body.code], [422, 'bulk_refused']);
-      assert.equal(bulk.body.errors?.[0]?.path, `jobs[1].${path}`);
-      assert.equal(await house.count('uniques'), uniques);
-    });
-  }
 });
 
 test('keys that nobody holds are swept, those that are held stay', async () => {

@@ -84,8 +84,7 @@ export function judge(job: Pick<PreparedJob, 'type' | 'unique'>, holder: Holder 
   const action = job.unique?.on_conflict ?? 'reject';
   if (action === 'return_existing') return action;
   const held = `is held by job ${holder.job_id}, ${inWords(holder)}`;
-  if (action === 'reject')
-    return { refused: `${held}; wait for it, cancel it, or say with on_conflict what to do instead` };
+  if (action === 'reject') return { refused: held };
   const what = action === 'reschedule' ? 'due time' : 'payload';
   if (!holder.live || holder.cancelled || holder.started)
     return { refused: `${held}: its ${what} can no longer be changed` };

@@ -174,7 +174,7 @@ function refusal(jobId: string, message: string, where: string): PunctualError {
   const path = `${where}unique_key`;
   const nothing = where === '' ? '' : 'Nothing was created. ';
   return new PunctualError('unique_key_taken', {
-    detail: `${nothing}${path} ${message}.`,
+    detail: `${nothing}${path} ${message}`,
     errors: [{ path, message }],
     jobId,
   });

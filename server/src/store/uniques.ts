@@ -25,7 +25,7 @@ export interface NamedJob extends UniqueKeyOf {
  */
 export async function lockKeys(tx: Queryable, keys: readonly NamedJob[]): Promise<NamedJob[]> {
   const locked: NamedJob[] = [];
-  for (const [segment, some] of bySegment(keys, ({ segment }) => segment)) {
+  for (const [segment, some] of bySegment(keys, (key) => key.segment)) {
     const sorted = [...some].sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
     locked.push(
       ...(await tx.query<NamedJob>(sql`
@@ -45,7 +45,7 @@ const orderOf = ({ user_id, key }: UniqueKeyOf): string => `${user_id} ${key}`;
 
 /** The keys, which the transaction has locked, name these jobs from now on. */
 export async function renameKeys(tx: Queryable, keys: readonly NamedJob[]): Promise<void> {
-  for (const [segment, some] of bySegment(keys, ({ segment }) => segment))
+  for (const [segment, some] of bySegment(keys, (key) => key.segment))
     await tx.query(sql`
       update punctual.uniques u
       set job_id = k.job_id, look_at = now() + interval '1 minute'
