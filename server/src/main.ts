@@ -86,6 +86,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const submitter = new Submitter({ ...submits, claimer });
   const uniqueSubmitter = new UniqueSubmitter({
     ...submits,
+    atOnce: Math.max(1, Math.floor(config.pool_size / 3)),
     onChanged: (where) => tell({ segments: where, nextMs: 0 }),
   });
   const sync = new Sync({

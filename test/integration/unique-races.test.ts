@@ -214,6 +214,25 @@ describe('unique and settle', () => {
   });
 });
 
+test('a cancelled job whose run has not stopped yet holds its key only while live', async () => {
+  for (const scope of [
+    { unique_scope: 'live' },
+    { unique_scope: 'waiting' },
+    { unique_scope: 'period', unique_period_ms: 60_000 },
+  ] as const) {
+    const job = { ...scope, unique_key: scope.unique_scope };
+    const run = await leased(job);
+    await cancelJob(db, run.job_id);
+    const answer = await orRefused(submit(db, job));
+    if (scope.unique_scope === 'live') isRefused(answer, run.job_id, /cancelled but still running/);
+    else assert.equal((answer as JobCreated).existing, undefined);
+    await settle(db, run);
+    if (scope.unique_scope === 'live') assert.equal((await submit(db, job)).existing, undefined);
+    await book.clear('ready');
+    await book.clear('jobs', 'ended_runs', 'uniques');
+  }
+});
+
 for (const on_conflict of ['replace_payload', 'reschedule'] as const) {
   describe(`${on_conflict} and claim`, () => {
     test('a claim first: it waits, finds the run started and changes nothing', async () => {

@@ -202,6 +202,18 @@ describe('a key', () => {
     assert.equal((await house.ended(job_id)).status, 'CANCELLED');
     assert.notEqual((await created({ ...job, type: 'echo' })).job_id, job_id);
   });
+  test('is given back for good: a job that people run again after its end runs without it', async () => {
+    const job: CreateJob = { type: 'hold', unique_key: newKey() };
+    const { job_id, run_id } = await created(job);
+    hold.open(run_id);
+    await house.ended(job_id);
+    const again = (await house.client.jobs.runNow(job_id)).run_id ?? '';
+    await hold.entered(again);
+    const next = await created(job);
+    refused(await post(job), next.job_id);
+    for (const id of [again, next.run_id]) hold.open(id);
+    await Promise.all([house.ended(job_id), house.ended(next.job_id)]);
+  });
   test('finds the job that holds it, and nothing once it is free', async () => {
     const unique_key = newKey();
     const { job_id } = await created({ type: 'echo', unique_key, user_id: 'ann', delay_ms: hour });

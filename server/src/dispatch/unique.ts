@@ -22,12 +22,11 @@ export interface UniqueOnce extends SubmitKey {
 }
 
 export interface UniqueSubmitterOptions extends Omit<SubmitterOptions, 'claimer'> {
+  /** How many at a time: each may wait for the lock of a key with a connection in its hand, and others need some too. */
+  atOnce: number;
   /** Told after the commit: in which segments runs were moved. */
   onChanged: (segments: Set<number>) => void;
 }
-
-/** Each may wait for the lock of a key with a connection in its hand; the pool has ten, and others need some too. */
-const maxAtOnce = 3;
 
 export class UniqueSubmitter {
   readonly #options: UniqueSubmitterOptions;
@@ -68,7 +67,7 @@ export class UniqueSubmitter {
   }
 
   async #enter(): Promise<void> {
-    if (this.#atOnce < maxAtOnce) this.#atOnce++;
+    if (this.#atOnce < this.#options.atOnce) this.#atOnce++;
     else await new Promise<void>((resolve) => this.#line.push(resolve));
   }
 

@@ -7,7 +7,6 @@ import { type Holder, holds, judge, prepareUnique } from './unique.ts';
 
 const holder = fc.record<Holder>({
   job_id: fc.constant('j'),
-  run_id: fc.constant('r'),
   type: fc.constantFrom('echo', 'other'),
   scope: fc.constantFrom('waiting', 'live', 'period'),
   recurring: fc.boolean(),
@@ -25,7 +24,7 @@ const asking = (on_conflict: 'reject' | 'return_existing' | 'replace_payload' | 
 describe('a job holds its key', () => {
   test('as long as its own scope says', () => {
     const plain: Holder = {
-      ...{ job_id: 'j', run_id: 'r', type: 'echo', scope: 'live', recurring: false },
+      ...{ job_id: 'j', type: 'echo', scope: 'live', recurring: false },
       ...{ cancelled: false, live: true, started: false, in_period: true },
     };
     const cases: [Partial<Holder>, boolean, boolean, boolean][] = [

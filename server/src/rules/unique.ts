@@ -39,13 +39,11 @@ function isRecurring(type: ScheduleType): boolean {
 /** A job that a key names, as it is now. */
 export interface Holder {
   job_id: string;
-  /** Its run that has not ended, or its first one. */
-  run_id: string | null;
   type: string;
   scope: UniqueScope;
   recurring: boolean;
   cancelled: boolean;
-  /** It has a run that has not ended, or times to come. */
+  /** The run it was created with has not ended, or its schedule has not. */
   live: boolean;
   /** A run of it that has not ended has been given to a worker, now or before. */
   started: boolean;
@@ -53,15 +51,13 @@ export interface Holder {
   in_period: boolean;
 }
 
-/** What a job holds that is being created. */
-export function newHolder(job: PreparedJob, ids: { job_id: string; run_id: string }): Holder {
-  const recurring = isRecurring(job.schedule_type);
+/** A job that is being created. */
+export function newHolder(job: PreparedJob, job_id: string): Holder {
   return {
-    job_id: ids.job_id,
-    run_id: recurring ? null : ids.run_id,
+    job_id,
     type: job.type,
     scope: job.unique?.scope ?? 'live',
-    recurring,
+    recurring: isRecurring(job.schedule_type),
     cancelled: false,
     live: true,
     started: false,

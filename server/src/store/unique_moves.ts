@@ -9,6 +9,7 @@
 // Locks are taken in one order: keys, then the job that is changed, its schedule, its run. What is asked for with an
 // Idempotency-Key is answered the same way again: the answer is written beside the key in the same transaction.
 import { type JobCreated, PunctualError } from '@punctual/contract';
+import { firstRunId } from '../base/ids.ts';
 import type { PreparedJob } from '../rules/job.ts';
 import { segmentOfUserKey } from '../rules/segment.ts';
 import { type Holder, judge, newHolder, type Verdict } from '../rules/unique.ts';
@@ -122,7 +123,7 @@ async function place(
     if (verdict === 'create') {
       at.renamed = at.named.job_id !== row.job_id;
       at.named = { ...at.named, job_id: row.job_id };
-      at.holder = newHolder(row.job, row);
+      at.holder = newHolder(row.job, row.job_id);
       at.fresh = row;
       return create(row, done);
     }
@@ -131,7 +132,7 @@ async function place(
     if (await act(tx, verdict, { at, job: row.job, changed: done.changed }))
       return {
         job_id: holder.job_id,
-        ...(holder.run_id === null ? {} : { run_id: holder.run_id }),
+        ...(holder.recurring ? {} : { run_id: firstRunId(holder.job_id) }),
         existing: true,
         conflict_action: actions[verdict],
       };

@@ -1,7 +1,7 @@
 // Unique keys in the book: which job a key names, and how that job stands. The row of a key is the lock under which
 // submits with that key are judged one after the other (unique_moves.ts). A row whose job no longer holds the key does no
 // harm, and is forgotten after a while (upkeep/uniques.ts).
-import { firstRunId, segmentOf } from '../base/ids.ts';
+import { segmentOf } from '../base/ids.ts';
 import type { Holder } from '../rules/unique.ts';
 import { texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
@@ -69,31 +69,33 @@ const liveRuns: Fragment = join(
     [part`punctual.ready`, part`r.attempts > 0`] as const,
     [part`punctual.running`, part`true`] as const,
   ].flatMap(([table, started]) => [
-    part`select r.run_id, r.cause, ${started} as started from ${table} r where r.segment = j.segment and r.run_id = ${firstRunOfJob}`,
-    part`select r.run_id, r.cause, ${started} as started from ${table} r where r.segment = j.segment and r.job_id = j.job_id and r.cause <> 'submit'`,
+    part`select r.cause, ${started} as started from ${table} r where r.segment = j.segment and r.run_id = ${firstRunOfJob}`,
+    part`select r.cause, ${started} as started from ${table} r where r.segment = j.segment and r.job_id = j.job_id and r.cause <> 'submit'`,
   ]),
   ' union all ',
   part``,
 );
 
-/** How these jobs stand, by their ids; those that do not exist any more are left out. */
+/**
+ * How these jobs stand, by their ids; those that do not exist any more are left out. Runs that people made of a job after
+ * its end do not make it hold its key again: whether they do would depend on whether it was forgotten meanwhile.
+ */
 export async function readHolders(db: Queryable, jobIds: readonly string[]): Promise<Map<string, Holder>> {
   const holders = new Map<string, Holder>();
   for (const [segment, ids] of bySegment(jobIds, segmentOf)) {
     const rows = await db.query<Holder>(sql`
-      select j.job_id, l.run_id, j.type, j.unique_scope as scope, j.schedule_type in ('CRON', 'INTERVAL') as recurring,
+      select j.job_id, j.type, j.unique_scope as scope, j.schedule_type in ('CRON', 'INTERVAL') as recurring,
              j.cancelled_at is not null as cancelled, coalesce(l.started, false) as started,
-             l.run_id is not null
+             coalesce(l.live, false)
                or exists (select from punctual.schedules s where s.segment = j.segment and s.job_id = j.job_id and not s.ended) as live,
              coalesce(j.created_at + j.unique_period_ms * interval '1 millisecond' > clock_timestamp(), false) as in_period
       from unnest(${uuids(ids, (id) => id)}::uuid[]) i (job_id)
       join punctual.jobs j on j.segment = ${segment}::smallint and j.job_id = i.job_id
       cross join lateral (
-        select min(run_id::text) as run_id, bool_or(started and cause <> 'backfill') as started
+        select bool_or(cause in ('submit', 'schedule')) as live, bool_or(started and cause <> 'backfill') as started
         from (${liveRuns}) live
       ) l`);
-    for (const row of rows)
-      holders.set(row.job_id, { ...row, run_id: row.recurring ? null : (row.run_id ?? firstRunId(row.job_id)) });
+    for (const row of rows) holders.set(row.job_id, row);
   }
   return holders;
 }
