@@ -15,7 +15,7 @@ import { cancelJob } from '@punctual/server/internal/store/job_moves';
 import { getJob, type NewJob } from '@punctual/server/internal/store/jobs';
 import { getRun } from '@punctual/server/internal/store/runs';
 import { readDue, writePlans } from '@punctual/server/internal/store/schedules';
-import { settleRuns } from '@punctual/server/internal/store/settle';
+import { type Settlement, settleRuns } from '@punctual/server/internal/store/settle';
 import { AnsweredError, createUnique, recordRefusal } from '@punctual/server/internal/store/unique_moves';
 import { registerSession } from '@punctual/server/internal/store/workers';
 import { sweepUniques } from '@punctual/server/internal/upkeep/uniques';
@@ -69,9 +69,9 @@ async function leased(more: CreateJob = {}): Promise<{ job_id: string; run_id: s
   return { job_id, run_id, lease_id };
 }
 
-const settle = (on: Queryable, lease: { run_id: string; lease_id: string }) => {
+const settle = (on: Queryable, lease: { run_id: string; lease_id: string }, more: Partial<Settlement> = {}) => {
   const plain = { started: true, reason: null, attempt_outcome: null, error: null, result: null, retry_delay_ms: null };
-  return settleRuns(on, segment, [{ ...plain, ...lease, move: 'end', status: 'SUCCESS' }]);
+  return settleRuns(on, segment, [{ ...plain, ...lease, move: 'end', status: 'SUCCESS', ...more }]);
 };
 
 /** Does `first` in a transaction that stays open until `second` waits for it or is done, then commits or rolls back. */
@@ -131,6 +131,9 @@ describe('unique and unique', () => {
       const changed = on_conflict === 'replace_payload' || on_conflict === 'reschedule';
       assert.deepEqual([job?.payload, job?.version], changed ? ['second', 2] : ['first', 1]);
       assert.equal((await getRun(db, first.run_id ?? ''))?.reason, on_conflict === 'reschedule' ? 'due_later' : null);
+      // From its nominal time counts how long a run may take as a whole: it moves with the due time.
+      const apart = await book.query('select from punctual.waiting where scheduled_for <> due_at');
+      assert.equal(apart.length, 0);
       await whole();
     }
   });
@@ -268,6 +271,22 @@ for (const on_conflict of ['replace_payload', 'reschedule'] as const) {
       assert.equal((await getJob(db, job_id))?.payload, 'old');
       await whole();
     });
+    test('a claim and a failed attempt first: it waits, and the run keeps what it began with', async () => {
+      const { job_id, run_id = '' } = await submit(db, { payload: 'old' });
+      const { second, secondWaited } = await race(
+        async (tx) => {
+          const lease_id = randomUUID();
+          await claimRuns(tx, { segment, lanes: [{ lane_id: book.laneId, after: 0 }], slots: [slot], lease_id });
+          const failed = { status: 'FAILED', attempt_outcome: 'failed', error: 'no', retry_delay_ms: 60_000 } as const;
+          await settle(tx, { run_id, lease_id }, { move: 'retry', ...failed });
+        },
+        () => orRefused(submit(db, { payload: 'new', on_conflict })),
+      );
+      assert.ok(secondWaited);
+      isRefused(second, job_id, /has started/);
+      assert.deepEqual([(await getRun(db, run_id))?.reason, (await getJob(db, job_id))?.payload], ['retry', 'old']);
+      await whole();
+    });
     test('a claim that is rolled back: it waits, and the next claim has the new payload', async () => {
       const { job_id } = await submit(db, { payload: 'old' });
       const { second, secondWaited } = await race(
@@ -366,43 +385,45 @@ describe('replace_payload and cancel', () => {
   });
 });
 
-describe('replace_payload and the planner', () => {
-  test('a planner that read before it writes nothing, and plans again', async () => {
-    const fields = { interval_ms: 3_600_000, start_at: new Date(Date.now() + 200).toISOString() };
-    const context = { now_ms: Date.now(), calendar: null, key: 'x' };
-    const schedule = prepareSchedule('INTERVAL', fields, context);
+describe('replace_payload of a recurring job', () => {
+  /** One whose first time has come. */
+  const recurring = async (): Promise<string> => {
+    const fields = { interval_ms: 3_600_000, start_at: new Date(Date.now() + 100).toISOString() };
+    const schedule = prepareSchedule('INTERVAL', fields, { now_ms: Date.now(), calendar: null, key: 'x' });
     assert.ok(!('refused' in schedule));
     const row = newJob({ ...fields, payload: 'old' });
-    const recurring = { ...row, job: { ...row.job, schedule } };
-    await createUnique(db, [recurring], { segments, once: null });
-    await new Promise((resolve) => setTimeout(resolve, 250));
-    const plan = async () => {
-      const [read] = await readDue(db, segment, 10);
-      assert.ok(read !== undefined);
-      const ms = Number(read.next_ms);
-      const time = {
-        nominal_ms: ms,
-        through_ms: ms,
-        times: 1,
-        reason: null,
-        effective_ms: ms,
-        blocked: false,
-        note: null,
-      };
-      return {
-        ...read,
-        lane_id: book.laneId,
-        times: [time],
-        planned_until_ms: ms,
-        next_ms: ms + 3_600_000,
-        ended: false,
-      };
+    await createUnique(db, [{ ...row, job: { ...row.job, schedule } }], { segments, once: null });
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    return row.job_id;
+  };
+  const plan = async () => {
+    const [read] = await readDue(db, segment, 10);
+    assert.ok(read !== undefined);
+    const ms = Number(read.next_ms);
+    const time = {
+      nominal_ms: ms,
+      through_ms: ms,
+      times: 1,
+      reason: null,
+      effective_ms: ms,
+      blocked: false,
+      note: null,
     };
+    return {
+      ...read,
+      lane_id: book.laneId,
+      times: [time],
+      planned_until_ms: ms,
+      next_ms: ms + 3_600_000,
+      ended: false,
+    };
+  };
+  const replace = (on: Database) => submit(on, { payload: 'new', on_conflict: 'replace_payload' });
+
+  test('and the planner: one that read before it writes nothing, and plans again', async () => {
+    await recurring();
     const stale = await plan();
-    const { second, secondWaited } = await race(
-      (tx) => submit(tx, { payload: 'new', on_conflict: 'replace_payload' }),
-      () => writePlans(db, segment, [stale]),
-    );
+    const { second, secondWaited } = await race(replace, () => writePlans(db, segment, [stale]));
     assert.ok(secondWaited);
     assert.equal(second.runs, 0);
     assert.equal((await writePlans(db, segment, [await plan()])).runs, 1);
@@ -410,6 +431,33 @@ describe('replace_payload and the planner', () => {
       (await claim(db)).map((run) => run.payload),
       ['"new"'],
     );
+    await whole();
+  });
+  test('and a claim first: it waits and is refused, because a run has started', async () => {
+    const job_id = await recurring();
+    await writePlans(db, segment, [await plan()]);
+    const { first, second, secondWaited } = await race(
+      (tx) => claim(tx),
+      () => orRefused(replace(db)),
+    );
+    assert.ok(secondWaited);
+    assert.deepEqual(
+      first.map((run) => run.payload),
+      ['"old"'],
+    );
+    isRefused(second, job_id, /a run of which has started/);
+    await whole();
+  });
+  test('and a cancel first: it waits and creates a job of its own', async () => {
+    const job_id = await recurring();
+    const { second, secondWaited } = await race(
+      (tx) => cancelJob(tx, job_id),
+      () => replace(db),
+    );
+    assert.ok(secondWaited);
+    assert.equal(second.existing, undefined);
+    assert.equal((await getJob(db, job_id))?.payload, 'old');
+    await whole();
   });
 });
 
