@@ -165,3 +165,24 @@ describe('a bulk', () => {
     );
   });
 });
+
+test('many that wait for one key are bounded, and stand in the way of nobody else', async () => {
+  await using small = await openHouse({ workers: 1, config: { max_waiting_submits: 20, pool_size: 4 } });
+  const direct = posts(() => small);
+  const unique_key = newKey();
+  const job: CreateJob = { type: 'echo', unique_key, delay_ms: hour, on_conflict: 'return_existing' };
+  const { job_id } = await direct.created(job);
+  const waiting: ReturnType<typeof direct.post>[] = [];
+  await small.db.transaction(async (tx) => {
+    const text = 'select from punctual.uniques where key = $1 for update';
+    await tx.query({ name: '', text, values: [unique_key] });
+    for (let i = 0; i < 30; i++) waiting.push(direct.post(job));
+    const first = await Promise.any(waiting);
+    assert.deepEqual([first.status, first.body.code], [429, 'overloaded']);
+    const other = await direct.created({ type: 'echo', payload: 'other' });
+    assert.equal((await small.ended(other.job_id)).result, 'other');
+  });
+  const answers = await Promise.all(waiting);
+  assert.equal(answers.filter(({ status }) => status === 429).length, 10);
+  for (const answer of answers.filter(({ status }) => status !== 429)) existing(answer, job_id, 'returned');
+});
