@@ -50,6 +50,7 @@ const hints: Partial<Record<ErrorCode, string>> = {
   run_ended: '`punctual runs show` shows its outcome.',
   job_running: 'Wait for it, or stop it with `punctual jobs cancel`.',
   job_ended: '`punctual jobs run-now` gives a completed job a new run.',
+  unique_key_taken: '`punctual jobs show` with its id shows that job.',
   version_conflict: '`punctual jobs show` shows the present version.',
   unavailable: 'Try again in a moment; `punctual doctor` says what is wrong.',
 };

@@ -35,6 +35,7 @@ const otherNames: Record<string, string> = {
 const valueNames: Record<string, string> = {
   ...{ q: 'text', note: 'text', cron_expression: 'expression', timezone: 'zone', calendar: 'name' },
   ...{ dst_gap: 'choice', dst_overlap: 'choice', on_excluded: 'choice', catch_up: 'choice', overlap: 'choice' },
+  on_conflict: 'choice',
 };
 
 /** `timeout_ms` is `--timeout 30s`, `user_id` is `--user`. */

@@ -98,6 +98,14 @@ test('what stands after -- is a program with its arguments, unchanged', async ()
   });
 });
 
+test('what makes a job one of a kind is carried as given', async () => {
+  const words = ['--unique-key', 'a:1', '--unique-scope', 'period', '--unique-period', '2h', '--on-conflict', 'reject'];
+  assert.deepEqual(await created('--type', 'x', ...words), {
+    ...{ type: 'x', unique_key: 'a:1', unique_scope: 'period', unique_period_ms: 7_200_000, on_conflict: 'reject' },
+  });
+  assert.throws(() => parseCreate('--on-conflict', 'replace'), /one of reject, return_existing/);
+});
+
 test('contradictions and omissions are refused with the way out', async () => {
   await assert.rejects(created('--name', 'x'), /say what to run: --type .* --http .* --/);
   await assert.rejects(created('--http', 'https://x', '--', 'ls'), /not both/);

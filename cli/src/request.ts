@@ -2,7 +2,7 @@
 // come from the contract's schemas.
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
-import { Backoff, CreateJob, type Executor, HttpExecutor, type UpdateJob } from '@punctual/contract';
+import { Backoff, CreateJob, type Executor, HttpExecutor, type UpdateJob, uniqueFields } from '@punctual/contract';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { UsageError } from './failure.ts';
 import { flagsFrom, valuesOf } from './flags.ts';
@@ -36,6 +36,14 @@ const changeFlags = flagsFrom(CreateJob.properties, settable, { words });
 const createFlags = flagsFrom(CreateJob.properties, ['type', 'user_id', 'requires', 'concurrency_key', 'units'], {
   words: { requires: 'A label the worker must have' },
 });
+const uniqueFlags = flagsFrom(CreateJob.properties, Object.keys(uniqueFields), {
+  words: {
+    unique_key: 'At most one job of the user holds this key at a time',
+    unique_scope: 'How long the job holds it: until its run starts, until it has ended, or for a period',
+    unique_period_ms: 'With --unique-scope period: how long after its creation the job holds its key',
+    on_conflict: 'When another job holds the key: refuse, answer that one, give it this payload, or also this time',
+  },
+});
 const backoffFlags = flagsFrom(Backoff.properties, Object.keys(Backoff.properties), {
   prefix: 'backoff',
   words: {
@@ -63,6 +71,10 @@ const backoffOptions = grouped(
   'Waits between attempts:',
   backoffFlags.map(({ option }) => option),
 );
+const uniqueOptions = grouped(
+  'Once:',
+  uniqueFlags.map(({ option }) => option),
+);
 const scheduleOptions = (flags: typeof createScheduleFlags, ...others: Option[]) =>
   grouped('Again and again:', [...flags.map(({ option }) => option), ...others]);
 
@@ -72,6 +84,7 @@ const createOptions = [
   ...createFlags.map(({ option }) => option),
   ...settableOptions,
   ...scheduleOptions(createScheduleFlags, fixedDelayOption),
+  ...uniqueOptions,
   ...executorOptions,
 ];
 
@@ -94,7 +107,11 @@ export function givenJobFlags(given: Given): string[] {
 
 export async function createRequest(program: string[], given: Given): Promise<CreateJob> {
   const executor = executorFrom(program, given);
-  const job = { ...valuesOf(createFlags, given), ...(await updateRequest(given)) } as CreateJob;
+  const job = {
+    ...valuesOf(createFlags, given),
+    ...valuesOf(uniqueFlags, given),
+    ...(await updateRequest(given)),
+  } as CreateJob;
   if (job.type === undefined && executor === null) {
     throw new UsageError(
       'say what to run: --type for a handler of that name, --http URL to call one, or -- program arguments.',

@@ -30,6 +30,7 @@ export function jobFields(job: Job, paint: Paint, now: number): [string, string]
     ...(job.concurrency_key === undefined ? [] : [['key', job.concurrency_key] as [string, string]]),
     ...(job.tags.length === 0 ? [] : [['tags', job.tags.join(', ')] as [string, string]]),
     ['user', job.user_id ?? '–'],
+    ...(job.unique_key === undefined ? [] : [['unique key', uniqueOf(job)] as [string, string]]),
     ...scheduleFields(job, now),
     ['payload', showJson(job.payload)],
     ['retries', job.max_retries === 0 ? 'none' : `${job.max_retries}, waiting ${backoff}`],
@@ -38,6 +39,12 @@ export function jobFields(job: Job, paint: Paint, now: number): [string, string]
     ...(job.updated_at === job.created_at ? [] : [['updated', showTime(job.updated_at, now)] as [string, string]]),
     ['version', String(job.version)],
   ];
+}
+
+function uniqueOf({ unique_key, unique_scope, unique_period_ms }: Job): string {
+  const held = { waiting: 'until it starts', live: 'until it has ended', period: '' }[unique_scope ?? 'live'];
+  const period = unique_period_ms === undefined ? '' : `for ${writeDuration(unique_period_ms)} from its creation`;
+  return `${unique_key}, held ${held}${period}`;
 }
 
 function wholeRun(ms: number | null): string {

@@ -47,6 +47,11 @@ export const errorTable = {
     status: 409,
     meaning: 'A run of this job is running now, and a job never runs twice at the same time.',
   },
+  unique_key_taken: {
+    status: 409,
+    meaning:
+      'Another job of this user holds the unique_key: wait for it, cancel it, or say with on_conflict what to do instead.',
+  },
   calendar_in_use: { status: 409, meaning: 'Schedules use this calendar; change those first.' },
   run_ended: { status: 409, meaning: 'The run has ended already; its recorded outcome is final.' },
   session_lost: {
@@ -94,6 +99,7 @@ export interface ErrorOptions {
   errors?: FieldError[] | undefined;
   retryAfterSeconds?: number | undefined;
   requestId?: string | undefined;
+  jobId?: string | undefined;
   cause?: unknown;
 }
 
@@ -104,6 +110,8 @@ export class PunctualError extends Error {
   readonly errors: FieldError[] | undefined;
   readonly retryAfterSeconds: number | undefined;
   readonly requestId: string | undefined;
+  /** The job that is in the way. */
+  readonly jobId: string | undefined;
 
   constructor(code: ErrorCode, options: ErrorOptions = {}) {
     super(
@@ -117,6 +125,7 @@ export class PunctualError extends Error {
     this.errors = options.errors;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.requestId = options.requestId;
+    this.jobId = options.jobId;
   }
 }
 
@@ -128,6 +137,7 @@ export function toProblem(error: PunctualError, requestId?: string): Problem {
     code: error.code,
     ...(error.detail === undefined ? {} : { detail: error.detail }),
     ...(error.errors === undefined ? {} : { errors: error.errors }),
+    ...(error.jobId === undefined ? {} : { job_id: error.jobId }),
     ...(requestId === undefined ? {} : { request_id: requestId }),
   };
 }
@@ -138,6 +148,7 @@ export function fromProblem(problem: Partial<Problem>, retryAfterSeconds?: numbe
     detail: problem.detail ?? problem.title,
     errors: problem.errors,
     requestId: problem.request_id,
+    jobId: problem.job_id,
     retryAfterSeconds,
   });
 }

@@ -29,6 +29,7 @@ export * from './runs.ts';
 export * from './schedules.ts';
 export * from './service.ts';
 export * from './shapes.ts';
+export * from './unique.ts';
 export * from './workers.ts';
 
 /** Every route of the API, by the name of its operation. */

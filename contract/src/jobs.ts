@@ -5,6 +5,7 @@ import { route } from './route.ts';
 import { Run, RunPage, RunPageQuery } from './runs.ts';
 import { Schedule, scheduleFields } from './schedules.ts';
 import { closed, described, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp, Title } from './shapes.ts';
+import { conflictFields, shownUniqueFields, UniqueKey, uniqueFields } from './unique.ts';
 
 export const ScheduleType = Type.Enum(['IMMEDIATE', 'FUTURE', 'CRON', 'INTERVAL'], {
   description: 'When: at once, at a time, by a cron expression, or again and again',
@@ -177,6 +178,7 @@ export const CreateJob = closed(
           'Defaults to what the fields given say: cron_expression CRON, interval_ms INTERVAL, schedule_time or delay_ms FUTURE, else IMMEDIATE',
       }),
     ),
+    ...uniqueFields,
   },
   { description: 'A job to create' },
 );
@@ -188,6 +190,7 @@ export type UpdateJob = Static<typeof UpdateJob>;
 export const JobCreated = Type.Object({
   job_id: Id,
   run_id: Type.Optional(Id),
+  ...conflictFields,
 });
 export type JobCreated = Static<typeof JobCreated>;
 
@@ -204,6 +207,7 @@ export const Job = Type.Object(
     requires: Type.Optional(Type.Array(Type.String())),
     concurrency_key: Type.Optional(Type.String()),
     units: Type.Optional(Type.Integer()),
+    ...shownUniqueFields,
     payload: Json,
     schedule_type: ScheduleType,
     schedule_time: nullable(Timestamp),
@@ -246,6 +250,11 @@ export const JobQuery = closed({
   tag: Type.Optional(Label),
   created_after: Type.Optional(Timestamp),
   created_before: Type.Optional(Timestamp),
+  unique_key: Type.Optional(
+    described(UniqueKey, {
+      description: 'The job of the user that holds this key now; without user_id, of the jobs that have no user',
+    }),
+  ),
   q: Type.Optional(described(Title, { description: 'Text within the name or the payload' })),
 });
 export type JobQuery = Static<typeof JobQuery>;
@@ -314,6 +323,7 @@ export const jobRoutes = {
       'invalid_json',
       'invalid_input',
       'body_too_large',
+      'unique_key_taken',
       'idempotency_key_reused',
       'too_many_lanes',
       'invalid_schedule',
@@ -328,6 +338,7 @@ export const jobRoutes = {
     operation: 'createJobs',
     tag: 'jobs',
     summary: 'Create many jobs, all or none',
+    description: 'A unique_key is judged in the order of the jobs, also between them; one that is refused refuses all.',
     headers: IdempotencyHeader,
     body: BulkRequest,
     success: 201,
@@ -337,6 +348,7 @@ export const jobRoutes = {
       'invalid_input',
       'bulk_refused',
       'body_too_large',
+      'unique_key_taken',
       'idempotency_key_reused',
       'too_many_lanes',
       'invalid_schedule',

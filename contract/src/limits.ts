@@ -50,6 +50,9 @@ export const limits = {
   /** Rows one page may look at while filtering, so that a search costs the same with ten million rows. */
   max_scan: 20_000,
   max_idempotency_key_chars: 200,
+  max_unique_key_chars: 200,
+  /** A key is remembered that long; beyond a year it is a typing error. */
+  max_unique_period_ms: 366 * 24 * 3600 * 1000,
   max_slots: 2000,
   max_worker_types: 1000,
   max_outcomes: 4000,

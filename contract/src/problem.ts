@@ -19,6 +19,7 @@ export const Problem = Type.Object(
     code: Type.String({ description: 'Stable; branch on this' }),
     detail: Type.Optional(Type.String()),
     errors: Type.Optional(Type.Array(FieldError)),
+    job_id: Type.Optional(Type.String({ description: 'unique_key_taken: the job that holds the key' })),
     request_id: Type.Optional(Type.String()),
   },
   { description: 'What went wrong, as application/problem+json (RFC 9457)' },

@@ -27,6 +27,7 @@ export type {
   Occurrence,
   OccurrencePage,
   OccurrenceQuery,
+  OnConflict,
   Preview,
   PreviewRequest,
   Progress,
@@ -37,6 +38,7 @@ export type {
   RunQuery,
   RunStatus,
   Schedule,
+  UniqueScope,
   UpdateJob,
   WorkerList,
 } from '@punctual/contract';

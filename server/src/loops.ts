@@ -24,6 +24,7 @@ import { makePartitions } from './store/partitions.ts';
 import type { CancelOrder } from './store/run_moves.ts';
 import { nextPlans } from './store/schedules.ts';
 import { sweepOnce } from './upkeep/sweep.ts';
+import { sweepUniques } from './upkeep/uniques.ts';
 
 export interface LoopsOptions {
   config: Config;
@@ -63,6 +64,7 @@ const tendEveryMs = 5_000;
 const flowEveryMs = 500;
 const ageEveryMs = 1_000;
 const sweepEveryMs = 600_000;
+const uniquesEveryMs = 30_000;
 
 export function startLoops({
   config,
@@ -186,12 +188,9 @@ export function startLoops({
     },
   });
 
-  // 9. What runs kept that succeeded while nobody remembered it.
-  const sweep = start({
-    name: 'sweep',
-    everyMs: sweepEveryMs,
-    pass: async () => void (await sweepOnce(db, all)),
-  });
+  // 9. What runs kept that succeeded while nobody remembered it, and unique keys that nobody holds any more, are forgotten.
+  start({ name: 'sweep', everyMs: sweepEveryMs, pass: async () => void (await sweepOnce(db, all)) });
+  start({ name: 'uniques', everyMs: uniquesEveryMs, pass: async () => void (await sweepUniques(db, all)) });
 
   const loops: Loops = {
     dueWithin: (ms, where) => {

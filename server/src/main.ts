@@ -13,8 +13,9 @@ import { Flow } from './dispatch/flow.ts';
 import { Renewer } from './dispatch/renew.ts';
 import { Sessions } from './dispatch/sessions.ts';
 import { Starts } from './dispatch/starts.ts';
-import { Submitter } from './dispatch/submit.ts';
+import { Submitter, type SubmitterOptions } from './dispatch/submit.ts';
 import { Sync } from './dispatch/sync.ts';
+import { UniqueSubmitter } from './dispatch/unique.ts';
 import { startLoops } from './loops.ts';
 import { ScheduleEditor } from './scheduler/edit.ts';
 import { explainDatabaseError, StartError } from './start_error.ts';
@@ -46,7 +47,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const metrics = openMetrics({
     idleSlots: () => sessions.idleSlots(),
     connectedWorkers: () => sessions.size,
-    waitingSubmits: () => submitter.waiting,
+    waitingSubmits: () => submitter.waiting + uniqueSubmitter.waiting,
   });
 
   const db = openDatabase({
@@ -79,10 +80,9 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     if (what.nextMs != null) loops.dueWithin(what.nextMs);
     if (touched.length > 0 || what.nextMs != null) announcer.say(what);
   };
-  const submitter = new Submitter({
+  const submits: Omit<SubmitterOptions, 'claimer'> = {
     db,
     lanes,
-    claimer,
     segments,
     maxWaiting: config.max_waiting_submits,
     metrics,
@@ -94,6 +94,12 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     onScheduled: (where) => {
       for (const segment of where) loops.planSoon(segment);
     },
+  };
+  const submitter = new Submitter({ ...submits, claimer });
+  const uniqueSubmitter = new UniqueSubmitter({
+    ...submits,
+    atOnce: Math.max(1, Math.floor(config.pool_size / 3)),
+    onChanged: (where) => tell({ segments: where, nextMs: 0 }),
   });
   const sync = new Sync({
     db,
@@ -162,6 +168,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     lanes,
     segments,
     submitter,
+    uniqueSubmitter,
     sync,
     announcer,
     editor,

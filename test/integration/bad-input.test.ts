@@ -26,6 +26,7 @@ async function contents(): Promise<string> {
     'ended_runs',
     'attempts',
     'submissions',
+    'uniques',
     'log_chunks',
     'workers',
     'lanes',
@@ -71,6 +72,7 @@ async function refused(
 }
 
 const job = { name: 'x', type: 'echo' };
+const unique = { ...job, unique_key: 'k' };
 const noJob = '01a1de4b-92f8-7000-9c4c-36270fb00001';
 const noRun = '01a1de4b-92f8-7000-9c4c-36270fb01001';
 
@@ -87,6 +89,23 @@ describe('a job with a wrong field', () => {
     ['a type with HTML', { ...job, type: '<script>' }, 'type'],
     ['a type with a path', { ...job, type: '../../etc/passwd' }, 'type'],
     ['a type with a line end', { ...job, type: 'a\n' }, 'type'],
+    ['a scope without a unique key', { ...job, unique_scope: 'live' }, 'unique_scope'],
+    ['what to do on conflict without a unique key', { ...job, on_conflict: 'reject' }, 'on_conflict'],
+    ['a unique period without a unique key', { ...job, unique_period_ms: 5 }, 'unique_period_ms'],
+    ['the scope period without its length', { ...unique, unique_scope: 'period' }, 'unique_period_ms'],
+    ['a unique period without its scope', { ...unique, unique_period_ms: 5 }, 'unique_period_ms'],
+    ['a unique period of nothing', { ...unique, unique_scope: 'period', unique_period_ms: 0 }, 'unique_period_ms'],
+    ['a unique period of ages', { ...unique, unique_scope: 'period', unique_period_ms: 1e12 }, 'unique_period_ms'],
+    ['a unique key too long', { ...job, unique_key: 'x'.repeat(limits.max_unique_key_chars + 1) }, 'unique_key'],
+    ['an empty unique key', { ...job, unique_key: '' }, 'unique_key'],
+    ['a unique key with a control character', { ...job, unique_key: 'a\u0007b' }, 'unique_key'],
+    ['a unique key with NUL', { ...job, unique_key: 'a\0' }, 'unique_key'],
+    ['a unique key with a line end', { ...job, unique_key: 'a\n' }, 'unique_key'],
+    ['a unique key with SQL', { ...job, unique_key: `'; drop table jobs; --` }, 'unique_key'],
+    ['a unique key that is no text', { ...job, unique_key: 7 }, 'unique_key'],
+    ['an unknown unique scope', { ...unique, unique_scope: 'ever' }, 'unique_scope'],
+    ['an unknown way to solve a conflict', { ...unique, on_conflict: 'replace' }, 'on_conflict'],
+    ['a recurring job to reschedule', { ...unique, on_conflict: 'reschedule', interval_ms: 60_000 }, 'on_conflict'],
     ['a queue of ten megabytes', { ...job, queue: 'q'.repeat(10_000_000) }, 'queue'],
     ['a user that is an object', { ...job, user_id: {} }, 'user_id'],
     ['a priority out of range', { ...job, priority: 10 }, 'priority'],

@@ -141,6 +141,27 @@ test('the same idempotency key and job is one job; another job under that key is
   assert.match(stderr, /^punctual: This Idempotency-Key was used before with a different body/);
 });
 
+test('a job with a unique key is one job, and what happened to it is said', async () => {
+  const unique = ['--unique-key', `cli:${randomUUID()}`];
+  const { job_id } = await later(...unique, '--payload', '1');
+  const words = ['jobs', 'create', '--type', 'echo', ...unique, '--payload', '2'];
+  const { code, stderr } = await ask(words);
+  assert.equal(code, 1);
+  assert.match(stderr, /^punctual: Another job of this user holds the unique_key/);
+  assert.match(stderr, new RegExp(`^  unique_key: is held by job ${job_id}, whose run has not started yet$`, 'm'));
+  const moved = await ask([...words, '--in', '2h', '--on-conflict', 'reschedule']);
+  assert.equal(moved.code, 0);
+  assert.match(moved.stdout, new RegExp(`^job ${job_id}`));
+  assert.match(moved.stderr, /no job was created: this one .* has the new payload and due time/);
+  const shown = await succeeds(['jobs', 'show', job_id]);
+  assert.match(shown, new RegExp(`unique key +${unique[1]}, held until it has ended`));
+  const { jobs } = await parsed<JobPage>(['jobs', 'list', ...unique]);
+  assert.deepEqual(
+    jobs.map((job) => [job.job_id, job.payload]),
+    [[job_id, 2]],
+  );
+});
+
 test('a file of jobs is created whole or not at all', async () => {
   const tag = `bulk-${randomUUID()}`;
   const jobs = (types: string[]) => JSON.stringify(types.map((type) => ({ type, tags: [tag], delay_ms: 3_600_000 })));

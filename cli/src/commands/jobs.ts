@@ -1,5 +1,5 @@
 // `punctual jobs …`: create, list, show, update, cancel, run-now, pause, resume; occurrences are in a file of their own.
-import { type Accepted, JobQuery, PauseRequest, type Run } from '@punctual/contract';
+import { type Accepted, type JobCreated, JobQuery, PauseRequest, type Run } from '@punctual/contract';
 import { type Command, Option } from 'commander';
 import { eachId } from '../each.ts';
 import { UsageError } from '../failure.ts';
@@ -29,6 +29,7 @@ const queryFlags = flagsFrom(JobQuery.properties, Object.keys(JobQuery.propertie
     status: 'Only jobs of this status; pending means scheduled or waiting',
     created_after: 'Only jobs created after this time, or within this duration (2h)',
     created_before: 'Only jobs created before this time, or longer ago than this duration (2h)',
+    unique_key: 'Only the job that holds this key now; of the user given, or of those without a user',
     q: 'Only jobs with this text in their name or payload',
   },
 });
@@ -90,6 +91,7 @@ Examples:
   punctual jobs create --timeout 10m -- backup --all
   punctual jobs create --type send-report --cron '0 9 * * MON-FRI' --tz Europe/Paris --overlap skip
   punctual jobs create --http https://example.com/poll --every 5m --jitter 30s
+  punctual jobs create --type reindex --in 10s --unique-key reindex:42 --on-conflict reschedule
   punctual jobs create --file jobs.json`,
     )
     .action(remotely(create));
@@ -131,32 +133,47 @@ async function create(session: ClientSession, program: string[], given: Given): 
   }
   if (file !== undefined) return await createMany(session, program, { ...given, file });
   const created = await client.jobs.create(await createRequest(program, given), { idempotencyKey });
-  if (wait !== undefined) return await waitAndPrint(session, created.job_id, wait === true ? default_wait_ms : wait);
+  if (wait !== undefined) return await waitAndPrint(session, created, wait === true ? default_wait_ms : wait);
   if (output.asJson) return output.json(created);
   output.line(`job ${created.job_id}${created.run_id === undefined ? '' : `, run ${created.run_id}`}`);
+  if (created.conflict_action !== undefined) output.remark(toldOf[created.conflict_action]);
   output.remark(`punctual jobs show ${created.job_id} shows how it goes`, 'dim');
 }
+
+/** When no job was created. */
+const toldOf = {
+  returned: 'no job was created: this one holds the unique key, and stays as it is',
+  payload_replaced: 'no job was created: this one holds the unique key, and has the new payload',
+  rescheduled: 'no job was created: this one holds the unique key, and has the new payload and due time',
+};
 
 async function createMany(
   { client, output }: ClientSession,
   program: string[],
   given: Given & { file: string },
 ): Promise<void> {
-  const others = [
+  const flags = [
     ...givenJobFlags(given),
     ...(given.wait === undefined ? [] : ['--wait']),
     ...(program.length === 0 ? [] : ['--']),
   ];
-  if (others.length > 0)
-    throw new UsageError(`--file holds whole jobs, so it cannot be combined with ${others.join(', ')}.`);
+  if (flags.length > 0)
+    throw new UsageError(`--file holds whole jobs, so it cannot be combined with ${flags.join(', ')}.`);
   const answer = await client.jobs.createMany(await readJobs(given.file), { idempotencyKey: given.idempotencyKey });
   if (output.asJson) return output.json(answer);
   for (const { job_id } of answer.jobs) output.line(job_id);
-  output.remark(`${answer.jobs.length} jobs created`, 'dim');
+  const existing = answer.jobs.filter((job) => job.existing === true).length;
+  const others = existing === 0 ? '' : `, ${existing} were there already`;
+  output.remark(`${answer.jobs.length - existing} jobs created${others}`, 'dim');
 }
 
-async function waitAndPrint({ client, output }: ClientSession, id: string, timeoutMs: number): Promise<number> {
-  if (!output.asJson) output.remark(`job ${id} created; waiting for it to end`, 'dim');
+async function waitAndPrint(
+  { client, output }: ClientSession,
+  { job_id: id, existing }: JobCreated,
+  timeoutMs: number,
+): Promise<number> {
+  if (!output.asJson)
+    output.remark(`job ${id} ${existing === true ? 'was there already' : 'created'}; waiting for it to end`, 'dim');
   const run: Run = await client.jobs.waitFor(id, { timeoutMs });
   if (output.asJson) output.json(run);
   else output.fields(runFields(run, output.paint, now()));

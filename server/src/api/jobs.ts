@@ -24,7 +24,7 @@ import type { ApiParts } from './server.ts';
 import { checker } from './validation.ts';
 
 export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
-  const { db, lanes, submitter, sync, announcer, segments, tell, editor, flow } = parts;
+  const { db, lanes, submitter, uniqueSubmitter, sync, announcer, segments, tell, editor, flow } = parts;
   const defaultPriority = (queue: string): number => flow.table.defaultPriority(queue);
   const checkJob = checker(CreateJob);
 
@@ -44,10 +44,12 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
 
   register(app, jobRoutes.createJob, async ({ body, headers, request, reply }) => {
     const job = await withSchedule(prepare(prepareJob(body, Date.now(), defaultPriority)), body);
-    const { jobs, replayed } = await submitter.submit(
-      [job],
-      chosenId(headers['idempotency-key'], segments) ?? submitKey(headers['idempotency-key'], request.bodyText),
-    );
+    const chosen = chosenId(headers['idempotency-key'], segments);
+    const key = submitKey(headers['idempotency-key'], request.bodyText);
+    const { jobs, replayed } =
+      job.unique === null
+        ? await submitter.submit([job], chosen ?? key)
+        : await uniqueSubmitter.submit([job], key && { ...key, job_id: chosen?.job_id ?? null });
     if (replayed) reply.header('idempotency-replayed', 'true');
     return jobs[0] as (typeof jobs)[0];
   });
@@ -62,7 +64,10 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
           ? await named(`jobs[${i}]`, withSchedule(job, (body as BulkRequest).jobs[i] as CreateJob, preparer))
           : job,
       );
-    const submitted = await submitter.submit(jobs, submitKey(headers['idempotency-key'], request.bodyText));
+    const key = submitKey(headers['idempotency-key'], request.bodyText);
+    const submitted = jobs.every(({ unique }) => unique === null)
+      ? await submitter.submit(jobs, key)
+      : await uniqueSubmitter.submit(jobs, key && { ...key, job_id: null });
     if (submitted.replayed) reply.header('idempotency-replayed', 'true');
     return { jobs: submitted.jobs };
   });

@@ -10,6 +10,7 @@ import type { Announcer } from '../dispatch/announce.ts';
 import type { Flow } from '../dispatch/flow.ts';
 import type { Submitter } from '../dispatch/submit.ts';
 import type { Sync } from '../dispatch/sync.ts';
+import type { UniqueSubmitter } from '../dispatch/unique.ts';
 import type { ScheduleEditor } from '../scheduler/edit.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
@@ -34,6 +35,7 @@ export interface ApiParts {
   segments: number;
   allSegments: readonly number[];
   submitter: Submitter;
+  uniqueSubmitter: UniqueSubmitter;
   sync: Sync;
   announcer: Announcer;
   editor: ScheduleEditor;

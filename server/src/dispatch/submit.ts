@@ -6,12 +6,13 @@
 // lives, so that its limit is judged in one place.
 //
 // Once-ness: a key is remembered beside the jobs it made. A caller that chose the id of its job needs no key: a second
-// job with the same id cannot be written, so that statement fails as a whole, and what exists already is looked up.
+// job with the same id cannot be written, so that statement fails as a whole, and what exists already is looked up. Jobs
+// with a unique key do not come here: see unique.ts.
 import { type JobCreated, PunctualError } from '@punctual/contract';
 import { firstRunId, idsFrom, inSegment, newId, segmentOf } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { type PreparedJob, sameJob } from '../rules/job.ts';
-import { segmentOfKey } from '../rules/segment.ts';
+import { segmentOfKey, segmentOfUserKey } from '../rules/segment.ts';
 import type { ClaimedRun } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
 import {
@@ -225,7 +226,7 @@ export class Submitter {
     const rows: NewJob[] = [];
     const submissions: NewSubmission[] = [];
     const ids = batch.map(({ jobs, key, chosen }) => {
-      const segment = key === null ? turn : segmentOfKey(`${key.user_id} ${key.key}`, segments);
+      const segment = key === null ? turn : segmentOfUserKey(key, segments);
       const first = chosen ?? this.#placed(newId('job', segment), jobs[0]?.job);
       const jobIds = idsFrom(first, jobs.length).map((id, i) => this.#placed(id, jobs[i]?.job));
       const submission = key === null ? null : first;
@@ -282,7 +283,7 @@ export class Submitter {
 }
 
 /** Which of the future jobs were due already only the statement knows: if some were, they may be anywhere. */
-function whereTo(
+export function whereTo(
   rows: readonly NewJob[],
   created: CreatedJobs,
 ): { ready: Set<number>; lane: number | undefined; waiting: Set<number> } {
@@ -327,7 +328,7 @@ function toCreated(jobId: string, job: PreparedJob | undefined): JobCreated {
   return job?.schedule == null ? { job_id: jobId, run_id: firstRunId(jobId) } : { job_id: jobId };
 }
 
-function laneKeyOf(job: PreparedJob): LaneKey {
+export function laneKeyOf(job: PreparedJob): LaneKey {
   const { queue, type, executor_kind: executor, priority } = job;
   const requires = job.requires?.join(',') ?? '';
   return { queue, type, executor, priority, requires, stage: job.concurrency_key === null ? 'plain' : 'entry' };

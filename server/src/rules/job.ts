@@ -12,6 +12,7 @@ import {
 } from '@punctual/contract';
 import { presetPriority } from './flow.ts';
 import type { PreparedSchedule, ScheduleFields } from './schedule_input.ts';
+import { type PreparedUnique, prepareUnique } from './unique.ts';
 
 /** A job as it will be written, but for its ids. JSON is kept as text and carried through untouched. */
 export interface PreparedJob {
@@ -28,6 +29,7 @@ export interface PreparedJob {
   concurrency_key: string | null;
   /** null: one. */
   units: number | null;
+  unique: PreparedUnique | null;
   payload: string | null;
   schedule_type: ScheduleType;
   schedule_time: string | null;
@@ -56,6 +58,7 @@ export function prepareJob(
   }
   const schedule_type = input.schedule_type ?? impliedType(input);
   errors.push(...checkSchedule(input, schedule_type, nowMs));
+  const unique = prepareUnique(input, schedule_type, errors);
   const payload = toJsonText(input.payload, 'payload', errors);
   const executor = toJsonText(input.executor, 'executor', errors);
   if (errors.length > 0) return { refused: errors };
@@ -71,6 +74,7 @@ export function prepareJob(
     requires: input.requires === undefined || input.requires.length === 0 ? null : [...input.requires].sort(),
     concurrency_key: input.concurrency_key ?? null,
     units: input.units === undefined || input.units === defaults.units ? null : input.units,
+    unique,
     payload,
     schedule_type,
     schedule_time: input.schedule_time ?? null,
@@ -90,8 +94,10 @@ function impliedType(input: CreateJob): ScheduleType {
 }
 
 /** A job as it stands in the book, for comparing. */
-export interface StoredJob extends Omit<PreparedJob, 'executor_kind' | 'schedule_time' | 'delay_ms' | 'schedule'> {
+export interface StoredJob
+  extends Omit<PreparedJob, 'executor_kind' | 'schedule_time' | 'delay_ms' | 'schedule' | 'unique'> {
   schedule_ms: number | null;
+  unique_key: string | null;
   version: number;
 }
 
@@ -100,6 +106,7 @@ export function sameJob(job: PreparedJob, stored: StoredJob): boolean {
   if (stored.version > 1) return stored.user_id === job.user_id;
   return (
     sameFields.every((field) => job[field] === stored[field]) &&
+    (job.unique?.key ?? null) === stored.unique_key &&
     JSON.stringify(job.tags) === JSON.stringify(stored.tags) &&
     JSON.stringify(job.requires) === JSON.stringify(stored.requires) &&
     (job.schedule_time === null || Date.parse(job.schedule_time) === stored.schedule_ms)

@@ -9,3 +9,8 @@ export function segmentOfKey(key: string, segments: number): number {
   }
   return (hash >>> 0) % segments;
 }
+
+/** Keys belong to a user; those of one never meet another's. */
+export function segmentOfUserKey({ user_id, key }: { user_id: string; key: string }, segments: number): number {
+  return segmentOfKey(`${user_id} ${key}`, segments);
+}

@@ -2,6 +2,7 @@
 // `punctual doctor`.
 import type { Queryable } from './database.ts';
 import { findHole } from './holes.ts';
+import { firstRunOfJob } from './jobs.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
 export interface Violation {
@@ -161,6 +162,20 @@ export const invariants: Record<string, Fragment> = {
     ) r
     join punctual.checkpoints c using (segment, run_id)
     where r.attempts = 0 and r.due_at = r.scheduled_for`,
+  'of the jobs that hold a unique key while live, at most one is live: the one the key names': part`
+    select j.job_id::text as what
+    from punctual.jobs j
+    left join punctual.uniques u on u.user_id = coalesce(j.user_id, '') and u.key = j.unique_key and u.job_id = j.job_id
+    where j.unique_scope = 'live' and u.job_id is null
+      and (exists (select from punctual.waiting r where r.segment = j.segment and r.run_id = ${firstRunOfJob})
+           or exists (select from punctual.ready r where r.segment = j.segment and r.run_id = ${firstRunOfJob})
+           or exists (select from punctual.running r where r.segment = j.segment and r.run_id = ${firstRunOfJob})
+           or exists (select from punctual.schedules s where s.segment = j.segment and s.job_id = j.job_id and not s.ended))`,
+  'a unique key names a job that bears it': part`
+    select u.key as what
+    from punctual.uniques u
+    left join punctual.jobs j on j.segment = ${segmentIn(part`u.job_id`)} and j.job_id = u.job_id
+    where (coalesce(j.user_id, ''), j.unique_key) is distinct from (u.user_id, u.key)`,
   'what a lane is stands in one row': part`
     select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority, requires, stage having count(*) > 1`,
 };

@@ -1,11 +1,14 @@
 // Searching jobs, newest first, in bounded steps (see pages.ts). Jobs that still have
 // something to do are found from their live runs, which are few, not from all jobs ever made.
 import type { Job, JobQuery } from '@punctual/contract';
-import { firstRunId, lowestIdAt } from '../base/ids.ts';
+import { firstRunId, lowestIdAt, segmentOf } from '../base/ids.ts';
+import { segmentOfUserKey } from '../rules/segment.ts';
+import { holds } from '../rules/unique.ts';
 import type { Queryable } from './database.ts';
 import { type JobRow, jobColumns, toJob } from './jobs.ts';
 import { lower, type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
 import { type Fragment, join, part } from './sql.ts';
+import { namedJob, readHolders } from './uniques.ts';
 
 export type JobFilter = Omit<JobQuery, 'limit' | 'cursor'>;
 
@@ -18,10 +21,13 @@ export async function listJobs(db: Queryable, filter: JobFilter, page: PageReque
   const from = lowestIdAt(filter.created_after === undefined ? 0 : Date.parse(filter.created_after));
   const perSegment = rowsPerSegment(page, filters.length > 0);
   const live = filter.status === 'pending' || filter.status === 'SCHEDULED' || filter.status === 'PAUSED';
+  const span = { below, from, perSegment };
+  const holder = filter.unique_key === undefined ? undefined : await findHolder(db, filter, page.segments.length);
+  if (holder === null) return { items: [], below: null };
   return readPage<JobRow, Job>(db, page, {
     id: 'job_id',
     perSegment,
-    candidates: live ? liveJobs({ below, from, perSegment }) : allJobs({ below, from, perSegment }),
+    candidates: holder !== undefined ? oneJob(span, holder) : live ? liveJobs(span) : allJobs(span),
     fitting: part`
       select *
       from (
@@ -32,6 +38,22 @@ export async function listJobs(db: Queryable, filter: JobFilter, page: PageReque
       where ${join(filters, ' and ', part`true`)}`,
     toItem: toJob,
   });
+}
+
+/** The job that holds the key now. */
+async function findHolder(db: Queryable, filter: JobFilter, segments: number): Promise<string | null> {
+  const owned = { user_id: filter.user_id ?? '', key: filter.unique_key ?? '' };
+  const jobId = await namedJob(db, { ...owned, segment: segmentOfUserKey(owned, segments) });
+  if (jobId === null) return null;
+  const holder = (await readHolders(db, [jobId])).get(jobId);
+  return holder !== undefined && holds(holder) ? jobId : null;
+}
+
+function oneJob({ below, from }: Span, jobId: string): Fragment {
+  return part`
+    select s.segment, o.job_id
+    from (select ${jobId}::uuid as job_id) o
+    where s.segment = ${segmentOf(jobId)}::smallint and o.job_id < ${below} and o.job_id >= ${from}`;
 }
 
 interface Span {

@@ -24,7 +24,7 @@ import {
 import { getSchedule, replaceSchedule, resumeSchedule, stopSchedule, takeTurn } from './schedules.ts';
 import { part, sql } from './sql.ts';
 
-interface LockedJob extends LaneKey {
+export interface LockedJob extends LaneKey {
   job_id: string;
   segment: number;
   version: number;
@@ -180,7 +180,11 @@ export async function runJobNow(db: Database, lanes: Lanes, jobId: string): Prom
   });
 }
 
-async function lockJob(tx: Queryable, jobId: string, options: { cancelledIsFine?: boolean } = {}): Promise<LockedJob> {
+export async function lockJob(
+  tx: Queryable,
+  jobId: string,
+  options: { cancelledIsFine?: boolean } = {},
+): Promise<LockedJob> {
   const rows = await tx.query<LockedJob>(sql`
     select j.job_id, j.segment, ${laneOfJob}, j.version, j.paused_at is not null as paused, j.cancelled_at is not null as cancelled
     from punctual.jobs j

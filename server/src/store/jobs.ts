@@ -1,6 +1,6 @@
 // Jobs in the book: create, get, update, pause, resume. Cancelling and running now are in job_moves.ts, searching in
 // job_list.ts. A one-time job's row is written once; whether it is done is known from its run.
-import type { Job, JobStatus, ScheduleType } from '@punctual/contract';
+import type { Job, JobStatus, ScheduleType, UniqueScope } from '@punctual/contract';
 import { defaults } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
 import { type PreparedJob, parseBackoff, parseExecutor, type StoredJob } from '../rules/job.ts';
@@ -78,6 +78,7 @@ function isLike({ job, lane_id }: NewJob, first: NewJob): boolean {
     job.requires === null &&
     job.concurrency_key === null &&
     job.units === null &&
+    job.unique === null &&
     job.backoff === null &&
     job.run_timeout_ms === null
   );
@@ -165,20 +166,22 @@ async function createMixed(
         ${int2s(jobs, ({ job }) => job.max_retries)}::smallint[], ${int4s(jobs, ({ job }) => job.timeout_ms)}::integer[],
         ${int8s(jobs, ({ job }) => job.run_timeout_ms)}::bigint[], ${texts(jobs, ({ job }) => job.backoff)}::text[],
         ${texts(jobs, ({ job }) => arrayText(job.requires))}::text[], ${texts(jobs, ({ job }) => job.concurrency_key)}::text[],
-        ${int2s(jobs, ({ job }) => job.units)}::smallint[], ${uuids(jobs, (row) => row.submission)}::uuid[])
+        ${int2s(jobs, ({ job }) => job.units)}::smallint[], ${texts(jobs, ({ job }) => job.unique?.key ?? null)}::text[],
+        ${texts(jobs, ({ job }) => job.unique?.scope ?? null)}::text[], ${int8s(jobs, ({ job }) => job.unique?.period_ms ?? null)}::bigint[],
+        ${uuids(jobs, (row) => row.submission)}::uuid[])
         with ordinality as i (segment, job_id, run_id, lane_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
               delay_ms, payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff,
-              requires, concurrency_key, units, submission, place)
+              requires, concurrency_key, units, unique_key, unique_scope, unique_period_ms, submission, place)
       ${keyed ? onlyWon : part``}
     ),
     created as (
       insert into punctual.jobs (segment, job_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
                                  payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff,
-                                 requires, concurrency_key, units)
+                                 requires, concurrency_key, units, unique_key, unique_scope, unique_period_ms)
       select segment, job_id, user_id, name, type, queue, priority, schedule_type::punctual.schedule_type,
              case when schedule_type = 'FUTURE' then due_at end,
              payload, executor, tags::text[], max_retries, timeout_ms, run_timeout_ms, backoff,
-             requires::text[], concurrency_key, units
+             requires::text[], concurrency_key, units, unique_key, unique_scope, unique_period_ms
       from input
     ),
     ${recurring.length === 0 ? part`` : insertSchedules(recurring)}
@@ -243,12 +246,20 @@ export async function findJobs(db: Queryable, ids: readonly string[]): Promise<(
   }));
 }
 
+export interface StoredSubmission {
+  body_hash: string;
+  job_id: string;
+  jobs: number;
+  /** What was answered, as JSON, when it does not follow from the ids. */
+  answer: string | null;
+}
+
 export async function getSubmission(
   db: Queryable,
   { segment, user_id, key }: { segment: number; user_id: string; key: string },
-): Promise<{ body_hash: string; job_id: string; jobs: number } | null> {
-  const rows = await db.query<{ body_hash: string; job_id: string; jobs: number }>(sql`
-    select body_hash, job_id, jobs
+): Promise<StoredSubmission | null> {
+  const rows = await db.query<StoredSubmission>(sql`
+    select body_hash, job_id, jobs, answer
     from punctual.submissions
     where segment = ${segment}::smallint and user_id = ${user_id} and key = ${key}`);
   return rows[0] ?? null;
@@ -269,6 +280,9 @@ export interface JobRow {
   requires: string[] | null;
   concurrency_key: string | null;
   units: number | null;
+  unique_key: string | null;
+  unique_scope: UniqueScope | null;
+  unique_period_ms: string | null;
   max_retries: number;
   timeout_ms: number;
   run_timeout_ms: string | null;
@@ -300,7 +314,7 @@ const jobIsLive = part`(
 
 export const jobColumns = part`
   j.job_id, j.user_id, j.name, j.type, j.queue, j.priority, j.schedule_type::text as schedule_type, j.schedule_time, j.payload,
-  j.executor, j.tags, j.requires, j.concurrency_key, j.units, j.max_retries, j.timeout_ms, j.run_timeout_ms, j.backoff, j.pause_note, j.version, j.created_at, j.updated_at,
+  j.executor, j.tags, j.requires, j.concurrency_key, j.units, j.unique_key, j.unique_scope, j.unique_period_ms, j.max_retries, j.timeout_ms, j.run_timeout_ms, j.backoff, j.pause_note, j.version, j.created_at, j.updated_at,
   case
     when j.cancelled_at is not null then 'CANCELLED'
     when not ${jobIsLive} then 'COMPLETED'
@@ -335,6 +349,9 @@ export function toJob(row: JobRow): Job {
     ...(row.requires === null ? {} : { requires: row.requires }),
     ...(row.concurrency_key === null ? {} : { concurrency_key: row.concurrency_key }),
     ...(row.units === null ? {} : { units: row.units }),
+    ...(row.unique_key === null ? {} : { unique_key: row.unique_key }),
+    ...(row.unique_scope === null ? {} : { unique_scope: row.unique_scope }),
+    ...(row.unique_period_ms === null ? {} : { unique_period_ms: Number(row.unique_period_ms) }),
     payload: row.payload === null ? null : JSON.parse(row.payload),
     schedule_type: row.schedule_type,
     schedule_time: row.schedule_time?.toISOString() ?? null,

@@ -18,6 +18,8 @@ export interface TakenRun {
   due_at: string;
   /** It waits for the end of another run of its job. */
   blocked: boolean;
+  /** Its place in the lane, when it was ready. */
+  seq: string | null;
 }
 
 /** A run crosses from table to table in one direction a few times at most while we look for it. */
@@ -58,12 +60,12 @@ export async function takeRun(tx: Queryable, runId: string): Promise<TakenRun | 
       delete from punctual.waiting
       where segment = ${segment}::smallint and run_id = ${runId}
       returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at,
-                reason = 'overlap' as blocked`);
+                reason = 'overlap' as blocked, null as seq`);
     if (taken[0] !== undefined) return taken[0];
     const ready = await tx.query<TakenRun>(sql`
       delete from punctual.ready
       where segment = ${segment}::smallint and run_id = ${runId}
-      returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at, false as blocked`);
+      returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at, false as blocked, seq::text as seq`);
     if (ready[0] !== undefined) return ready[0];
     // The row lock orders us with the settle of this run: either it is ours until we commit, or it has moved on.
     const running = await tx.query(sql`
@@ -87,15 +89,18 @@ export async function takePausedRun(tx: Queryable, runId: string): Promise<Taken
     delete from punctual.waiting
     where segment = ${segmentOf(runId)}::smallint and run_id = ${runId} and reason = 'paused'
     returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at,
-              false as blocked`);
+              false as blocked, null as seq`);
   return rows[0] ?? null;
 }
 
-/** Puts a taken run where it belongs now: ready when due, else waiting; paused and blocked ones wait without end. */
+/**
+ * Puts a taken run where it belongs now: ready when due, else waiting; paused and blocked ones wait without end. One that
+ * was ready comes last in its lane, unless it keeps its place.
+ */
 export async function putBack(
   tx: Queryable,
   run: TakenRun,
-  to: { paused: boolean; schedule_time?: string | null; delay_ms?: number | null },
+  to: { paused: boolean; schedule_time?: string | null; delay_ms?: number | null; keepPlace?: boolean },
 ): Promise<void> {
   await tx.query(sql`
     with asked as (
@@ -110,9 +115,10 @@ export async function putBack(
       from asked
     ),
     due as (
-      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
+      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
       select ${run.segment}::smallint, ${run.run_id}::uuid, ${run.job_id}::uuid, ${run.lane_id}::integer, ${run.attempts}::smallint,
-             ${run.cause}::punctual.run_cause, ${run.scheduled_for}::timestamptz, run.due_at
+             ${run.cause}::punctual.run_cause, coalesce(${to.keepPlace === true ? run.seq : null}::bigint, nextval('punctual.arrivals') * 4096),
+             ${run.scheduled_for}::timestamptz, run.due_at
       from run
       where not held and due_at <= now()
     )

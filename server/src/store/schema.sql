@@ -215,6 +215,9 @@ create table punctual.jobs (
   requires text[],
   concurrency_key text,
   units smallint,
+  unique_key text,
+  unique_scope text,
+  unique_period_ms bigint,
   constraint jobs_pkey primary key (segment, job_id)
 );
 create index jobs_recurring on punctual.jobs using btree (segment, job_id) where (schedule_type = any (array['CRON'::punctual.schedule_type, 'INTERVAL'::punctual.schedule_type]));
@@ -384,8 +387,19 @@ create table punctual.submissions (
   job_id uuid not null,
   jobs smallint not null,
   created_at timestamp with time zone not null default now(),
+  answer text,
   constraint submissions_pkey primary key (segment, user_id, key)
 );
+
+create table punctual.uniques (
+  segment smallint not null,
+  user_id text not null,
+  key text not null,
+  job_id uuid not null,
+  look_at timestamp with time zone not null default (now() + '00:01:00'::interval),
+  constraint uniques_pkey primary key (segment, user_id, key)
+);
+create index uniques_to_look_at on punctual.uniques using btree (segment, look_at);
 
 create table punctual.waiting (
   segment smallint not null,
