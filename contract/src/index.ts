@@ -3,6 +3,7 @@ import * as backfills from './backfills.ts';
 import * as deadLetters from './dead_letters.ts';
 import * as forecast from './forecast.ts';
 import * as jobs from './jobs.ts';
+import * as operations from './operations.ts';
 import * as problem from './problem.ts';
 import type { Route } from './route.ts';
 import * as runs from './runs.ts';
@@ -17,6 +18,7 @@ export * from './forecast.ts';
 export * from './jobs.ts';
 export * from './limits.ts';
 export * from './openapi.ts';
+export * from './operations.ts';
 export * from './problem.ts';
 export * from './route.ts';
 export * from './runs.ts';
@@ -33,6 +35,7 @@ export const routes = {
   ...backfills.backfillRoutes,
   ...forecast.forecastRoutes,
   ...deadLetters.deadLetterRoutes,
+  ...operations.operationRoutes,
   ...workers.workerRoutes,
   ...service.serviceRoutes,
 } as const satisfies Record<string, Route>;
@@ -62,6 +65,8 @@ export const components = {
   Forecast: forecast.Forecast,
   ForecastGroup: forecast.ForecastGroup,
   DeadLetter: deadLetters.DeadLetter,
+  OperationFilter: operations.OperationFilter,
+  Operation: operations.Operation,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,
   SyncRequest: workers.SyncRequest,

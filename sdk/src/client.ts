@@ -17,6 +17,7 @@ import { backfillCalls } from './backfills.ts';
 import { deadLetterCalls } from './dead_letters.ts';
 import { HttpCaller } from './http/caller.ts';
 import { jobCalls } from './jobs.ts';
+import { operationCalls } from './operations.ts';
 import { runCalls } from './runs.ts';
 import { calendarCalls, scheduleCalls } from './schedules.ts';
 
@@ -48,6 +49,7 @@ export class Client {
   readonly deadLetters: ReturnType<typeof deadLetterCalls>;
   readonly schedules: ReturnType<typeof scheduleCalls>;
   readonly backfills: ReturnType<typeof backfillCalls>;
+  readonly operations: ReturnType<typeof operationCalls>;
   readonly calendars: ReturnType<typeof calendarCalls>;
   readonly workers: { list: () => Promise<WorkerList> };
   readonly #caller: HttpCaller;
@@ -66,6 +68,7 @@ export class Client {
     this.deadLetters = deadLetterCalls(call);
     this.schedules = scheduleCalls(call);
     this.backfills = backfillCalls(call);
+    this.operations = operationCalls(call);
     this.calendars = calendarCalls(call);
     this.workers = { list: () => this.call(routes.listWorkers, {}) };
   }

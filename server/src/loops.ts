@@ -9,6 +9,7 @@ import { reapOnce } from './dispatch/reap.ts';
 import type { Sync } from './dispatch/sync.ts';
 import { Backfiller } from './scheduler/backfill.ts';
 import { moveDueOnce } from './scheduler/due.ts';
+import { operateOnce } from './scheduler/operate.ts';
 import { planOnce } from './scheduler/plan.ts';
 import { Recurring } from './scheduler/recurring.ts';
 import { SegmentClock } from './scheduler/segment_clock.ts';
@@ -40,6 +41,8 @@ export interface Loops {
   planSoon(segment: number): void;
   /** A backfill has something to do. */
   backfillSoon(): void;
+  /** An operation has something to do. */
+  operateSoon(): void;
   /** Runs of these jobs have ended, which may have others waiting for it. */
   ended(jobIds: readonly string[]): void;
   stop(): Promise<void>;
@@ -109,7 +112,23 @@ export function startLoops({
     pass: () => backfills.pass(),
   });
 
-  // 5. Runs of workers that fell silent are taken back.
+  // 5. Operations move the next batch of what they act on.
+  const operatorParts = {
+    db,
+    lanes,
+    log,
+    segments: all,
+    onMoved: (segment: number) => ready(segment, 0),
+    onCancelled: cancelled,
+  };
+  const operate = startLoop({
+    name: 'operate',
+    everyMs: config.poll_interval_ms,
+    log,
+    pass: (signal) => operateOnce(operatorParts, signal),
+  });
+
+  // 6. Runs of workers that fell silent are taken back.
   const reap = startLoop({
     name: 'reap',
     everyMs: config.reap_interval_ms,
@@ -120,7 +139,7 @@ export function startLoops({
     },
   });
 
-  // 6. The safety net under every wake: look for work everywhere, learn lanes that others made.
+  // 7. The safety net under every wake: look for work everywhere, learn lanes that others made.
   const poll = startLoop({
     name: 'poll',
     everyMs: config.poll_interval_ms,
@@ -131,10 +150,10 @@ export function startLoops({
     },
   });
 
-  // 7. Sessions that went to another server are forgotten.
+  // 8. Sessions that went to another server are forgotten.
   const silent = startLoop({ name: 'silent', everyMs: config.heartbeat_ms, log, pass: () => sync.dropSilent() });
 
-  // 8. Partitions of the days ahead.
+  // 9. Partitions of the days ahead.
   const partitions = startLoop({
     name: 'partitions',
     everyMs: hourMs,
@@ -145,7 +164,7 @@ export function startLoops({
     },
   });
 
-  const running: Loop[] = [due, planner, follow, tend, backfill, reap, poll, silent, partitions];
+  const running: Loop[] = [due, planner, follow, tend, backfill, operate, reap, poll, silent, partitions];
   const loops: Loops = {
     dueWithin: (ms, where) => {
       dueClock.soon(ms, where);
@@ -155,6 +174,7 @@ export function startLoops({
     plan,
     planSoon,
     backfillSoon: () => backfill.wake(),
+    operateSoon: () => operate.wake(),
     ended(jobIds) {
       if (jobIds.length === 0) return;
       recurring.ended(jobIds);

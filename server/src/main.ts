@@ -135,6 +135,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     databaseVersion,
     planSoon: (segment) => loops.planSoon(segment),
     backfillSoon: () => loops.backfillSoon(),
+    operateSoon: () => loops.operateSoon(),
     tell,
   });
   const stop = async (): Promise<void> => {

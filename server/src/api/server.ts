@@ -18,6 +18,7 @@ import { registerDeadLetters } from './dead_letters.ts';
 import { answerErrors } from './errors.ts';
 import { registerForecast } from './forecast.ts';
 import { registerJobs } from './jobs.ts';
+import { registerOperations } from './operations.ts';
 import { registerRuns } from './runs.ts';
 import { registerSchedules } from './schedules.ts';
 import { registerService } from './service.ts';
@@ -41,6 +42,8 @@ export interface ApiParts {
   planSoon: (segment: number) => void;
   /** A backfill has something to do. */
   backfillSoon: () => void;
+  /** An operation has something to do. */
+  operateSoon: () => void;
   /** Wakes whoever should know that runs became ready or wait for a time. */
   tell: (what: { segments?: Iterable<number>; nextMs?: number | null }) => void;
 }
@@ -74,6 +77,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   registerSchedules(app, parts);
   registerBackfills(app, parts);
   registerForecast(app, parts);
+  registerOperations(app, parts);
   registerWorkers(app, parts);
   registerService(app, parts);
   registerDashboard(app);

@@ -138,6 +138,16 @@ export const invariants: Record<string, Fragment> = {
     having (b.total, b.made, b.succeeded, b.failed, b.cancelled)
            <> (count(t.scheduled_for), count(t.run_id), count(*) filter (where t.outcome = 'SUCCESS'),
                count(*) filter (where t.outcome = 'FAILED'), count(*) filter (where t.outcome in ('CANCELLED', 'DROPPED')))`,
+  'an operation counts each item once': part`
+    select p.operation_id::text as what
+    from punctual.operation_parts p
+    where p.matched <> p.done + cardinality(p.left_ids)
+          + coalesce((select sum(s.value::integer) from jsonb_each_text(p.skipped) s), 0)`,
+  'an operation that is done has nothing left': part`
+    select o.operation_id::text as what
+    from punctual.operations o
+    join punctual.operation_parts p using (operation_id)
+    where o.state = 'DONE' and (not p.ended or p.left_ids <> '{}')`,
   'what a lane is stands in one row': part`
     select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority having count(*) > 1`,
 };
