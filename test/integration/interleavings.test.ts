@@ -6,7 +6,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { firstRunId, newId } from '@punctual/server/internal/base/ids';
 import { prepareJob } from '@punctual/server/internal/rules/job';
 import { type ClaimedRun, claimRuns } from '@punctual/server/internal/store/claim';
-import type { Database, Queryable } from '@punctual/server/internal/store/database';
+import { type Database, type Queryable, within } from '@punctual/server/internal/store/database';
 import { redriveOne } from '@punctual/server/internal/store/dead_letters';
 import { moveDue } from '@punctual/server/internal/store/due';
 import { checkInvariants } from '@punctual/server/internal/store/invariants';
@@ -126,13 +126,6 @@ async function race<A, B>(
   });
   return { first: firstResult, second: await (secondResult as Promise<B>), secondWaited: waited };
 }
-
-/** A database whose transactions all happen inside one that is already open: to make a whole operation the first one. */
-const within = (tx: Queryable): Database => ({
-  query: tx.query.bind(tx),
-  transaction: (work) => work(tx),
-  close: async () => {},
-});
 
 async function whole(): Promise<void> {
   assert.deepEqual(await checkInvariants(db), []);
