@@ -1,3 +1,4 @@
+// What an operation may ask for.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CreateOperation } from '@punctual/contract';
