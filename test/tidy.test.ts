@@ -213,6 +213,7 @@ const uses: Use[] = [
       'cli/src/start/': 'keeps other processes alive',
       'cli/src/commands/start.ts': 'waits a moment for the built-in worker before the banner',
       'cli/src/commands/backfills.ts': 'asks again',
+      'cli/src/commands/operations.ts': 'shows progress until the operation has ended',
       'dashboard/src/live.ts': 'asks again',
     },
   },

@@ -42,6 +42,8 @@ const hints: Partial<Record<ErrorCode, string>> = {
   job_not_found: '`punctual jobs list` shows the jobs there are.',
   run_not_found: '`punctual runs list` shows the runs there are.',
   dead_letter_not_found: '`punctual dead-letters list` shows the dead letters there are.',
+  operation_not_found: '`punctual operations list` shows the operations there are.',
+  too_many_operations: '`punctual operations list --state RUNNING` shows them.',
   invalid_schedule:
     'Correct what is named above and try again; `punctual schedule preview` shows the times of a schedule.',
   calendar_not_found: '`punctual calendars list` shows the calendars there are.',

@@ -102,6 +102,12 @@ const entries: Entry[] = [
     load: async () => (await import('./commands/gates.ts')).addGates,
   },
   {
+    name: 'operations',
+    summary: 'Cancel, retry, redrive, reprioritise or move all jobs or runs that fit a filter',
+    group: using,
+    load: async () => (await import('./commands/operations.ts')).addOperations,
+  },
+  {
     name: 'workers',
     summary: 'List the workers',
     group: using,

@@ -36,6 +36,7 @@ export const errorTable = {
   backfill_not_found: { status: 404, meaning: 'No backfill has this id.' },
   queue_not_found: { status: 404, meaning: 'No job was ever put into a queue of this name, and it has no settings.' },
   breaker_not_found: { status: 404, meaning: 'The type has no circuit breaker.' },
+  operation_not_found: { status: 404, meaning: 'No operation has this id.' },
   calendar_not_found: { status: 404, meaning: 'No calendar has this name.' },
   method_not_allowed: {
     status: 405,
@@ -76,7 +77,7 @@ export const errorTable = {
   },
   idempotency_key_reused: {
     status: 422,
-    meaning: 'This Idempotency-Key was used before with a different body; use a new key for a new job.',
+    meaning: 'This Idempotency-Key was used before with a different body; use a new key for something new.',
   },
   too_many_lanes: {
     status: 422,
@@ -85,6 +86,10 @@ export const errorTable = {
   bulk_refused: {
     status: 422,
     meaning: 'At least one item of the bulk is wrong, so none was created; `errors` names each one.',
+  },
+  too_many_operations: {
+    status: 429,
+    meaning: 'Too many operations go on already; wait for one to end, or cancel one.',
   },
   overloaded: { status: 429, meaning: 'Too much is waiting to be written; try again after Retry-After seconds.' },
   internal: { status: 500, meaning: 'A fault of the server; the request id finds it in the log.' },

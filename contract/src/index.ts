@@ -4,6 +4,7 @@ import * as deadLetters from './dead_letters.ts';
 import * as forecast from './forecast.ts';
 import * as gates from './gates.ts';
 import * as jobs from './jobs.ts';
+import * as operations from './operations.ts';
 import * as problem from './problem.ts';
 import * as queues from './queues.ts';
 import type { Route } from './route.ts';
@@ -21,6 +22,7 @@ export * from './gates.ts';
 export * from './jobs.ts';
 export * from './limits.ts';
 export * from './openapi.ts';
+export * from './operations.ts';
 export * from './problem.ts';
 export * from './queues.ts';
 export * from './rates.ts';
@@ -42,6 +44,7 @@ export const routes = {
   ...queues.queueRoutes,
   ...gates.gateRoutes,
   ...deadLetters.deadLetterRoutes,
+  ...operations.operationRoutes,
   ...workers.workerRoutes,
   ...service.serviceRoutes,
 } as const satisfies Record<string, Route>;
@@ -77,6 +80,8 @@ export const components = {
   Gate: gates.Gate,
   Breaker: gates.Breaker,
   DeadLetter: deadLetters.DeadLetter,
+  OperationFilter: operations.OperationFilter,
+  Operation: operations.Operation,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,
   SyncRequest: workers.SyncRequest,

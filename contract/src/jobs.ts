@@ -289,13 +289,13 @@ export const PauseRequest = closed({
 export type PauseRequest = Static<typeof PauseRequest>;
 
 const JobParams = closed({ job_id: Id });
-const IdempotencyHeader = Type.Object({
+export const IdempotencyHeader = Type.Object({
   'idempotency-key': Type.Optional(
     Type.String({
       minLength: 1,
       maxLength: limits.max_idempotency_key_chars,
       pattern: '^[\\x21-\\x7e]+$',
-      description: 'Chosen by you: the same key and body never make a second job',
+      description: 'Chosen by you: what is sent again with the same key and body is done once',
     }),
   ),
 });

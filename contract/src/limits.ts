@@ -45,6 +45,10 @@ export const limits = {
   max_backfill_times: 100_000,
   /** More runs at once of one job are better made by several jobs. */
   max_backfill_concurrency: 100,
+  /** Rows a dry run of an operation looks at, so that it is answered within a second or two; beyond them it says "at least". */
+  max_operation_preview: 100_000,
+  /** Operations that go on at once: more of them only take turns. */
+  max_operations: 20,
   max_backoff_ms: 24 * 3600 * 1000,
   max_page: 200,
   /** Rows one page may look at while filtering, so that a search costs the same with ten million rows. */

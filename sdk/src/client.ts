@@ -18,6 +18,7 @@ import { deadLetterCalls } from './dead_letters.ts';
 import { breakerCalls, gateCalls, limitCalls, queueCalls } from './flow.ts';
 import { HttpCaller } from './http/caller.ts';
 import { jobCalls } from './jobs.ts';
+import { operationCalls } from './operations.ts';
 import { runCalls } from './runs.ts';
 import { calendarCalls, scheduleCalls } from './schedules.ts';
 
@@ -53,6 +54,7 @@ export class Client {
   readonly gates: ReturnType<typeof gateCalls>;
   readonly breakers: ReturnType<typeof breakerCalls>;
   readonly limits: ReturnType<typeof limitCalls>;
+  readonly operations: ReturnType<typeof operationCalls>;
   readonly calendars: ReturnType<typeof calendarCalls>;
   readonly workers: { list: () => Promise<WorkerList> };
   readonly #caller: HttpCaller;
@@ -75,6 +77,7 @@ export class Client {
     this.gates = gateCalls(call);
     this.breakers = breakerCalls(call);
     this.limits = limitCalls(call);
+    this.operations = operationCalls(call);
     this.calendars = calendarCalls(call);
     this.workers = { list: () => this.call(routes.listWorkers, {}) };
   }

@@ -14,6 +14,7 @@ import type { Starts } from './dispatch/starts.ts';
 import type { Sync } from './dispatch/sync.ts';
 import { Backfiller } from './scheduler/backfill.ts';
 import { moveDueOnce } from './scheduler/due.ts';
+import { operateOnce } from './scheduler/operate.ts';
 import { planOnce } from './scheduler/plan.ts';
 import { Recurring } from './scheduler/recurring.ts';
 import { SegmentClock } from './scheduler/segment_clock.ts';
@@ -54,6 +55,8 @@ export interface Loops {
   refillSoon(): void;
   /** The rules of queues and types have changed. */
   flowChanged(): void;
+  /** An operation has something to do. */
+  operateSoon(): void;
   /** Runs of these jobs have ended, which may have others waiting for it. */
   ended(jobIds: readonly string[]): void;
   stop(): Promise<void>;
@@ -97,7 +100,7 @@ export function startLoops({
     if (cancels.length > 0) announcer.say({ cancels });
   };
 
-  // 1. Runs whose time has come are handed over or move to ready.
+  // Runs whose time has come are handed over or move to ready.
   const dueParts = { db, handOver: (segment: number) => claimer.takeDue(segment), onMoved: ready };
   const dueClock = new SegmentClock({
     segments: all,
@@ -107,7 +110,7 @@ export function startLoops({
   });
   const due = start({ name: 'due', everyMs: config.poll_interval_ms, pass: () => dueClock.pass() });
 
-  // 2. Schedules whose time has come make runs.
+  // Schedules whose time has come make runs.
   const plan = (segment: number): Promise<number> =>
     planOnce({ db, lanes, metrics, log, onPlanned: ready, onCancelled: cancelled }, segment);
   const planClock = new SegmentClock({
@@ -122,12 +125,12 @@ export function startLoops({
     planner.wake();
   };
 
-  // 3. What follows the end of a run of a recurring job.
+  // What follows the end of a run of a recurring job.
   const recurring = new Recurring({ db, log, segments: all, onReleased: ready, onBegun: planSoon });
   const follow = start({ name: 'follow', everyMs: hourMs, pass: () => recurring.follow() });
-  const tend = start({ name: 'tend', everyMs: tendEveryMs, pass: () => recurring.tendAll() });
+  start({ name: 'tend', everyMs: tendEveryMs, pass: () => recurring.tendAll() });
 
-  // 4. Backfills make their next runs.
+  // Backfills make their next runs.
   const backfills = new Backfiller({ db, lanes, segments: all, onMade: ready });
   const backfill = start({
     name: 'backfill',
@@ -135,8 +138,23 @@ export function startLoops({
     pass: () => backfills.pass(),
   });
 
-  // 5. Runs of workers that fell silent are taken back.
-  const reap = start({
+  // Operations move the next batch of what they act on.
+  const operatorParts = {
+    db,
+    lanes,
+    log,
+    segments: all,
+    onMoved: (segment: number) => ready(segment, 0),
+    onCancelled: cancelled,
+  };
+  const operate = start({
+    name: 'operate',
+    everyMs: config.poll_interval_ms,
+    pass: (signal) => operateOnce(operatorParts, signal),
+  });
+
+  // Runs of workers that fell silent are taken back.
+  start({
     name: 'reap',
     everyMs: config.reap_interval_ms,
     async pass() {
@@ -145,7 +163,7 @@ export function startLoops({
     },
   });
 
-  // 6. The rules of queues and types are heeded within a second: gates that drop, breakers, runs that age.
+  // The rules of queues and types are heeded within a second: gates that drop, breakers, runs that age.
   const rules = start({
     name: 'flow',
     everyMs: flowEveryMs,
@@ -155,18 +173,20 @@ export function startLoops({
       await breakers.pass();
     },
   });
-  const age = start({
+  start({
     name: 'age',
     everyMs: ageEveryMs,
     pass: () => ageOnce({ db, lanes, flow: flow.table, segments: all, onRaised: ready }),
   });
 
+  // Rates that have units again.
   const refill = start({ name: 'refill', everyMs: hourMs, pass: async () => claimer.refill() });
 
-  const count = start({ name: 'starts', everyMs: tendEveryMs, pass: () => starts.flush() });
+  // What has started is counted.
+  start({ name: 'starts', everyMs: tendEveryMs, pass: () => starts.flush() });
 
-  // 7. The safety net under every wake: look for work everywhere, learn lanes that others made.
-  const poll = start({
+  // The safety net under every wake: look for work everywhere, learn lanes that others made.
+  start({
     name: 'poll',
     everyMs: config.poll_interval_ms,
     async pass() {
@@ -175,11 +195,11 @@ export function startLoops({
     },
   });
 
-  // 8. Sessions that went to another server are forgotten.
-  const silent = start({ name: 'silent', everyMs: config.heartbeat_ms, pass: () => sync.dropSilent() });
+  // Sessions that went to another server are forgotten.
+  start({ name: 'silent', everyMs: config.heartbeat_ms, pass: () => sync.dropSilent() });
 
-  // 9. Partitions of the days ahead.
-  const partitions = start({
+  // Partitions of the days ahead.
+  start({
     name: 'partitions',
     everyMs: hourMs,
     async pass() {
@@ -188,7 +208,7 @@ export function startLoops({
     },
   });
 
-  // 9. What runs kept that succeeded while nobody remembered it, and unique keys that nobody holds any more, are forgotten.
+  // What runs kept that succeeded while nobody remembered it, and unique keys that nobody holds any more, are forgotten.
   start({ name: 'sweep', everyMs: sweepEveryMs, pass: async () => void (await sweepOnce(db, all)) });
   start({ name: 'uniques', everyMs: uniquesEveryMs, pass: async () => void (await sweepUniques(db, all)) });
 
@@ -203,6 +223,7 @@ export function startLoops({
     backfillSoon: () => backfill.wake(),
     refillSoon: () => refill.wake(),
     flowChanged: () => rules.wake(),
+    operateSoon: () => operate.wake(),
     ended(jobIds) {
       if (jobIds.length === 0) return;
       recurring.ended(jobIds);

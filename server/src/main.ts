@@ -178,6 +178,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     planSoon: (segment) => loops.planSoon(segment),
     backfillSoon: () => loops.backfillSoon(),
     flowChanged,
+    operateSoon: () => loops.operateSoon(),
     tell,
   });
   const stop = async (): Promise<void> => {

@@ -6,7 +6,7 @@ import { firstRunId, newId } from '@punctual/server/internal/base/ids';
 import { prepareJob } from '@punctual/server/internal/rules/job';
 import { forgetEnded, getCheckpoint, keptBy, saveCheckpoints } from '@punctual/server/internal/store/checkpoints';
 import { type ClaimedRun, claimRuns } from '@punctual/server/internal/store/claim';
-import type { Database, Queryable } from '@punctual/server/internal/store/database';
+import { type Database, type Queryable, within } from '@punctual/server/internal/store/database';
 import { moveDue } from '@punctual/server/internal/store/due';
 import { checkInvariants } from '@punctual/server/internal/store/invariants';
 import { updateJob } from '@punctual/server/internal/store/job_moves';
@@ -17,7 +17,7 @@ import { getRun } from '@punctual/server/internal/store/runs';
 import { type Lease, type Settlement, settleRuns } from '@punctual/server/internal/store/settle';
 import { reapRuns, registerSession } from '@punctual/server/internal/store/workers';
 import { type Book, echoWorker, openBook } from '../support/book.ts';
-import { race as raceIn, within } from '../support/race.ts';
+import { race as raceIn } from '../support/race.ts';
 
 const segment = 0;
 const session = randomUUID();

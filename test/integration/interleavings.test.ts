@@ -6,7 +6,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { firstRunId, newId } from '@punctual/server/internal/base/ids';
 import { prepareJob } from '@punctual/server/internal/rules/job';
 import { type ClaimedRun, claimRuns } from '@punctual/server/internal/store/claim';
-import type { Database, Queryable } from '@punctual/server/internal/store/database';
+import { type Database, type Queryable, within } from '@punctual/server/internal/store/database';
 import { redriveOne } from '@punctual/server/internal/store/dead_letters';
 import { moveDue } from '@punctual/server/internal/store/due';
 import { checkInvariants } from '@punctual/server/internal/store/invariants';
@@ -19,7 +19,7 @@ import { getRun } from '@punctual/server/internal/store/runs';
 import { type Settlement, settleRuns } from '@punctual/server/internal/store/settle';
 import { expireSessions, extendSessions, reapRuns, registerSession } from '@punctual/server/internal/store/workers';
 import { type Book, echoWorker, openBook } from '../support/book.ts';
-import { race, within } from '../support/race.ts';
+import { race } from '../support/race.ts';
 
 const segment = 0;
 const session = randomUUID();

@@ -5,14 +5,14 @@ import { after, before, beforeEach, test } from 'node:test';
 import { firstRunId, newId } from '@punctual/server/internal/base/ids';
 import { prepareJob } from '@punctual/server/internal/rules/job';
 import { claimLimited, type LimitedClaim } from '@punctual/server/internal/store/claim_limited';
-import type { Database } from '@punctual/server/internal/store/database';
+import { type Database, within } from '@punctual/server/internal/store/database';
 import { checkInvariants } from '@punctual/server/internal/store/invariants';
 import { createJobs } from '@punctual/server/internal/store/jobs';
 import { setLaneLimit } from '@punctual/server/internal/store/queues';
 import { settleRuns, settleSuccesses } from '@punctual/server/internal/store/settle';
 import { registerSession } from '@punctual/server/internal/store/workers';
 import { type Book, echoWorker, openBook } from '../support/book.ts';
-import { race, within } from '../support/race.ts';
+import { race } from '../support/race.ts';
 
 const slot = { session_id: randomUUID(), worker_id: 'w' };
 let book: Book;

@@ -33,10 +33,3 @@ export async function race<A, B>(
   });
   return { first: firstResult, second: await (secondResult as Promise<B>), secondWaited: waited };
 }
-
-/** A database whose transactions all happen inside one that is already open: to make a whole operation the first one. */
-export const within = (tx: Queryable): Database => ({
-  query: tx.query.bind(tx),
-  transaction: (work) => work(tx),
-  close: async () => {},
-});

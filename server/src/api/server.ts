@@ -21,6 +21,7 @@ import { answerErrors } from './errors.ts';
 import { registerFlow } from './flow.ts';
 import { registerForecast } from './forecast.ts';
 import { registerJobs } from './jobs.ts';
+import { registerOperations } from './operations.ts';
 import { registerRuns } from './runs.ts';
 import { registerSchedules } from './schedules.ts';
 import { registerService } from './service.ts';
@@ -48,6 +49,8 @@ export interface ApiParts {
   backfillSoon: () => void;
   /** The rules of queues and types were changed: every server must know. */
   flowChanged: () => void;
+  /** An operation has something to do. */
+  operateSoon: () => void;
   /** Wakes whoever should know that runs became ready or wait for a time. */
   tell: (what: { segments?: Iterable<number>; nextMs?: number | null }) => void;
 }
@@ -82,6 +85,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   registerBackfills(app, parts);
   registerForecast(app, parts);
   registerFlow(app, parts);
+  registerOperations(app, parts);
   registerWorkers(app, parts);
   registerService(app, parts);
   registerDashboard(app);

@@ -17,6 +17,11 @@ export interface Database extends Queryable {
   close(): Promise<void>;
 }
 
+/** For moves that make a transaction of their own: lets them take part in one that is open. */
+export function within(tx: Queryable): Database {
+  return { query: tx.query, transaction: (work) => work(tx), close: () => Promise.resolve() };
+}
+
 export interface DatabaseOptions {
   url: string;
   poolSize: number;

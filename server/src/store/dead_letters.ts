@@ -2,7 +2,9 @@
 // discarded. A redrive marks the letter and makes the new run in one statement, so doing it twice makes one run.
 import { type DeadLetter, type DeadLetterQuery, PunctualError, type RedriveMany } from '@punctual/contract';
 import { highestId, newId, segmentOf } from '../base/ids.ts';
+import { uuids } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
+import { jobConditions, laneConditions, textIn } from './filters.ts';
 import { jobHasLiveRun } from './jobs.ts';
 import { type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
 import { type Fragment, join, part, sql } from './sql.ts';
@@ -86,8 +88,14 @@ export async function redriveOne(db: Database, runId: string): Promise<string> {
 /** Redrives what fits in one segment; answers how many. Letters that somebody else is redriving are left to them. */
 export async function redriveSegment(db: Queryable, segment: number, filter: Filter, limit: number): Promise<number> {
   const newRuns = Array.from({ length: limit }, () => newId('run', segment));
-  const idle = part`j.cancelled_at is null and (${isRecurring} or not ${jobHasLiveRun})`;
-  return redrive(db, segment, join([idle, ...filtersOf(filter)], ' and ', part`true`), newRuns);
+  const redriven = await redrive(db, segment, join([idle(), ...filtersOf(filter)], ' and ', part`true`), newRuns);
+  return redriven.length;
+}
+
+/** Of these letters of one segment, redrives those that can be right now; answers which. */
+export async function redriveThese(db: Queryable, segment: number, runIds: readonly string[]): Promise<string[]> {
+  const newRuns = runIds.map(() => newId('run', segment));
+  return redrive(db, segment, part`d.run_id = any (${uuids(runIds, (id) => id)}::uuid[]) and ${idle()}`, newRuns);
 }
 
 export async function discard(db: Queryable, runId: string): Promise<boolean> {
@@ -98,11 +106,16 @@ export async function discard(db: Queryable, runId: string): Promise<boolean> {
   return rows.length > 0;
 }
 
+/** The job may have another run. */
+function idle(): Fragment {
+  return part`j.cancelled_at is null and (${isRecurring} or not ${jobHasLiveRun})`;
+}
+
 /** A run of such a job waits for its turn among the others (schedules.ts). */
 const isRecurring = part`j.schedule_type in ('CRON', 'INTERVAL')`;
 
-async function redrive(db: Queryable, segment: number, which: Fragment, newRuns: readonly string[]): Promise<number> {
-  const rows = await db.query<{ redriven: number }>(sql`
+async function redrive(db: Queryable, segment: number, which: Fragment, newRuns: readonly string[]): Promise<string[]> {
+  const rows = await db.query<{ run_id: string }>(sql`
     with chosen as (
       -- Two letters of one job must not make two runs at once.
       select distinct on (c.job_id) c.*
@@ -138,18 +151,18 @@ async function redrive(db: Queryable, segment: number, which: Fragment, newRuns:
       from numbered
       where recurring
     )
-    select count(*)::integer as redriven
+    select run_id
     from numbered`);
-  return rows[0]?.redriven ?? 0;
+  return rows.map((row) => row.run_id);
 }
 
-function filtersOf({ type, queue, user_id, reason, q }: Filter | RedriveMany): Fragment[] {
+function filtersOf(filter: Filter | RedriveMany): Fragment[] {
+  const { reason, q } = filter;
   return [
-    ...(type === undefined ? [] : [part`l.type = ${type}`]),
-    ...(queue === undefined ? [] : [part`l.queue = ${queue}`]),
-    ...(user_id === undefined ? [] : [part`j.user_id = ${user_id}`]),
+    ...laneConditions(filter, 'l'),
+    ...jobConditions(filter),
     ...(reason === undefined ? [] : [part`d.reason = ${reason}`]),
-    ...(q === undefined ? [] : [part`strpos(lower(d.error), lower(${q})) > 0`]),
+    ...textIn(part`d.error`, q),
   ];
 }
 

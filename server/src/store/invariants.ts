@@ -176,6 +176,16 @@ export const invariants: Record<string, Fragment> = {
     from punctual.uniques u
     left join punctual.jobs j on j.segment = ${segmentIn(part`u.job_id`)} and j.job_id = u.job_id
     where (coalesce(j.user_id, ''), j.unique_key) is distinct from (u.user_id, u.key)`,
+  'an operation counts each item once': part`
+    select p.operation_id::text as what
+    from punctual.operation_parts p
+    where p.matched <> p.done + cardinality(p.left_ids)
+          + coalesce((select sum(s.value::integer) from jsonb_each_text(p.skipped) s), 0)`,
+  'an operation that is done has nothing left': part`
+    select o.operation_id::text as what
+    from punctual.operations o
+    join punctual.operation_parts p using (operation_id)
+    where o.state = 'DONE' and (not p.ended or p.left_ids <> '{}')`,
   'what a lane is stands in one row': part`
     select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority, requires, stage having count(*) > 1`,
 };

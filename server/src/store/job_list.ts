@@ -5,6 +5,7 @@ import { firstRunId, lowestIdAt, segmentOf } from '../base/ids.ts';
 import { segmentOfUserKey } from '../rules/segment.ts';
 import { holds } from '../rules/unique.ts';
 import type { Queryable } from './database.ts';
+import { jobConditions, laneConditions, textInJob } from './filters.ts';
 import { type JobRow, jobColumns, toJob } from './jobs.ts';
 import { lower, type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
 import { type Fragment, join, part } from './sql.ts';
@@ -93,18 +94,13 @@ function liveJobs({ below, from, perSegment }: Span): Fragment {
 }
 
 function filtersOf(filter: JobFilter): Fragment[] {
-  const { status, user_id, type, queue, name, tag, q } = filter;
+  const { status } = filter;
   return [
     ...(status === undefined
       ? []
       : [status === 'pending' ? part`j.status in ('SCHEDULED', 'PAUSED')` : part`j.status = ${status}`]),
-    ...(user_id === undefined ? [] : [part`j.user_id = ${user_id}`]),
-    ...(type === undefined ? [] : [part`j.type = ${type}`]),
-    ...(queue === undefined ? [] : [part`j.queue = ${queue}`]),
-    ...(name === undefined ? [] : [part`j.name = ${name}`]),
-    ...(tag === undefined ? [] : [part`${tag} = any (j.tags)`]),
-    ...(q === undefined
-      ? []
-      : [part`(strpos(lower(j.name), lower(${q})) > 0 or strpos(lower(j.payload), lower(${q})) > 0)`]),
+    ...laneConditions(filter, 'j'),
+    ...jobConditions(filter),
+    ...textInJob(filter.q),
   ];
 }

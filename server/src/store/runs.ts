@@ -2,6 +2,7 @@
 import { type Run, type RunQuery, type RunStatus } from '@punctual/contract';
 import { firstRunId, highestId, lowestIdAt, segmentOf } from '../base/ids.ts';
 import type { Queryable } from './database.ts';
+import { jobConditions, laneConditions } from './filters.ts';
 import { lower, type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
 import { type Fragment, join, part, sql } from './sql.ts';
 
@@ -106,12 +107,11 @@ export async function listJobRuns(
 export type RunFilter = Omit<RunQuery, 'limit' | 'cursor' | 'job_id'>;
 
 export async function listRuns(db: Queryable, filter: RunFilter, page: PageRequest): Promise<Page<Run>> {
-  const { status, worker_id, type, queue, user_id, created_after, created_before } = filter;
+  const { status, worker_id, created_after, created_before } = filter;
   const filters = [
     ...(worker_id === undefined ? [] : [part`r.executor_id = ${worker_id}`]),
-    ...(type === undefined ? [] : [part`l.type = ${type}`]),
-    ...(queue === undefined ? [] : [part`l.queue = ${queue}`]),
-    ...(user_id === undefined ? [] : [part`j.user_id = ${user_id}`]),
+    ...laneConditions(filter, 'l'),
+    ...jobConditions(filter),
     ...(status === undefined ? [] : [part`r.status = ${status}`]),
   ];
   const below = lower(page.below, created_before === undefined ? null : lowestIdAt(Date.parse(created_before)));

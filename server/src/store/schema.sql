@@ -306,6 +306,44 @@ create table punctual.occurrences (
   constraint occurrences_times_check check ((times >= 1))
 );
 
+create table punctual.operation_parts (
+  segment smallint not null,
+  operation_id uuid not null,
+  after_id uuid not null default '00000000-0000-0000-0000-000000000000'::uuid,
+  left_ids uuid[] not null default '{}'::uuid[],
+  looked_at integer not null default 0,
+  matched integer not null default 0,
+  done integer not null default 0,
+  skipped jsonb not null default '{}'::jsonb,
+  ended boolean not null default false,
+  constraint operation_parts_pkey primary key (segment, operation_id),
+  constraint operation_parts_check check ((((done + cardinality(left_ids)) <= matched) and (matched <= looked_at)))
+);
+create index operation_parts_open on punctual.operation_parts using btree (segment, operation_id) where (not ended);
+
+create table punctual.operations (
+  operation_id uuid not null,
+  action text not null,
+  filter text not null,
+  priority smallint,
+  queue text,
+  user_id text,
+  note text,
+  key text,
+  body_hash text,
+  state text not null default 'RUNNING'::text,
+  started_at timestamp with time zone not null default now(),
+  ended_at timestamp with time zone,
+  constraint operations_pkey primary key (operation_id),
+  constraint operations_key_key unique (key),
+  constraint operations_action_check check ((action = any (array['cancel'::text, 'retry'::text, 'redrive'::text, 'reprioritise'::text, 'move_queue'::text]))),
+  constraint operations_check check (((action = 'reprioritise'::text) = (priority is not null))),
+  constraint operations_check1 check (((action = 'move_queue'::text) = (queue is not null))),
+  constraint operations_check2 check (((state = 'RUNNING'::text) = (ended_at is null))),
+  constraint operations_state_check check ((state = any (array['RUNNING'::text, 'DONE'::text, 'CANCELLED'::text])))
+);
+create index operations_running on punctual.operations using btree (operation_id) where (state = 'RUNNING'::text);
+
 create table punctual.queues (
   name text not null,
   default_priority smallint,

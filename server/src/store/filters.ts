@@ -1,0 +1,40 @@
+// Conditions that the lists and the operations share: what people choose jobs, runs and dead letters by. The statements
+// call the job `j` and the lane `l`.
+import { type Fragment, part } from './sql.ts';
+
+interface OfJob {
+  user_id?: string | undefined;
+  name?: string | undefined;
+  tag?: string | undefined;
+}
+
+interface OfLane {
+  type?: string | undefined;
+  queue?: string | undefined;
+}
+
+export function jobConditions({ user_id, name, tag }: OfJob): Fragment[] {
+  return [
+    ...(user_id === undefined ? [] : [part`j.user_id = ${user_id}`]),
+    ...(name === undefined ? [] : [part`j.name = ${name}`]),
+    ...(tag === undefined ? [] : [part`${tag} = any (j.tags)`]),
+  ];
+}
+
+/** `of`: the job, or the lane its run is in. */
+export function laneConditions({ type, queue }: OfLane, of: 'j' | 'l'): Fragment[] {
+  const [typeOf, queueOf] = of === 'j' ? [part`j.type`, part`j.queue`] : [part`l.type`, part`l.queue`];
+  return [
+    ...(type === undefined ? [] : [part`${typeOf} = ${type}`]),
+    ...(queue === undefined ? [] : [part`${queueOf} = ${queue}`]),
+  ];
+}
+
+export function textInJob(q: string | undefined): Fragment[] {
+  if (q === undefined) return [];
+  return [part`(strpos(lower(j.name), lower(${q})) > 0 or strpos(lower(j.payload), lower(${q})) > 0)`];
+}
+
+export function textIn(column: Fragment, q: string | undefined): Fragment[] {
+  return q === undefined ? [] : [part`strpos(lower(${column}), lower(${q})) > 0`];
+}
