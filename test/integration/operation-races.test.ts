@@ -235,6 +235,26 @@ test('steps that race, and some that fail in the middle, do each item once', asy
   assert.deepEqual(rows, [{ version: 2, n: jobs.length }], 'each was changed once');
 });
 
+test('a step whose answer was lost is not done again', async () => {
+  await submitSome(700, { delay_ms: 3_600_000 });
+  const id = await begin({ action: 'reprioritise', filter: { type: 'echo' }, priority: 3 });
+  const deaf: Database = {
+    ...db,
+    async transaction(work) {
+      await db.transaction(work);
+      throw new PunctualError('unavailable');
+    },
+  };
+  const part = { segment, operation_id: id };
+  await assert.rejects(stepOperation(deaf, lanes, part), { code: 'unavailable' });
+  await assert.rejects(stepOperation(deaf, lanes, part), { code: 'unavailable' });
+  assert.equal(await step(id), null, 'both had been done');
+  const { matched, done } = (await getOperation(db, id, [segment])) ?? {};
+  assert.deepEqual({ matched, done }, { matched: 700, done: 700 });
+  const versions = await book.query('select version, count(*)::integer as n from punctual.jobs group by version');
+  assert.deepEqual(versions, [{ version: 2, n: 700 }]);
+});
+
 test('what can never be moved is counted with its reason, and does not stop the others', async () => {
   await submitSome(2, { delay_ms: 3_600_000 });
   await submitSome(2, { delay_ms: 3_600_000, concurrency_key: 'k' });

@@ -112,6 +112,34 @@ test('forged ids and cursors are refused', async () => {
   assert.equal((await client.operations.list({ cursor: beyond })).operations.length, 1);
 });
 
+test('a dry run looks at a bounded number of rows, and says that there may be more', async () => {
+  await using house = await openHouse();
+  await house.client.jobs.create({ type: 'mail', delay_ms: hour });
+  // As many as it looks at, made like that one.
+  await house.db.query({
+    name: '',
+    text: `with copies as (
+             select overlay(overlay(j.job_id::text placing '0' from 1 for 1) placing lpad(to_hex(i), 8, '0') from 25 for 8)::uuid as id, j.*
+             from punctual.jobs j, generate_series(1, 100000) i
+           ),
+           made as (
+             insert into punctual.jobs (segment, job_id, name, type, queue, priority, schedule_type, schedule_time, max_retries, timeout_ms)
+             select segment, id, name, type, queue, priority, schedule_type, schedule_time, max_retries, timeout_ms from copies
+           )
+           insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
+           select segment, overlay(id::text placing '1' from 33 for 1)::uuid, id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at
+           from copies
+           cross join (select lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at from punctual.waiting) w`,
+    values: [],
+  });
+  const { count, exact } = await house.client.operations.create({
+    action: 'cancel',
+    filter: { type: 'mail' },
+    dry_run: true,
+  });
+  assert.deepEqual({ count, exact }, { count: 100_000, exact: false });
+});
+
 test('no more operations than may go on at once are begun', async () => {
   await using house = await openHouse({ config: { poll_interval_ms: 60_000 } });
   await house.db.query({
