@@ -6,7 +6,7 @@ import { newToken } from './base/ids.ts';
 import { type Logger, openLog } from './base/log.ts';
 import { openMetrics } from './base/metrics.ts';
 import type { Config } from './config.ts';
-import { type Announcement, Announcer } from './dispatch/announce.ts';
+import { type Announcement, Announcer, sqlVoice } from './dispatch/announce.ts';
 import { Claimer } from './dispatch/claim.ts';
 import { Renewer } from './dispatch/renew.ts';
 import { Sessions } from './dispatch/sessions.ts';
@@ -107,10 +107,12 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     lanes,
     log,
     onHeard: (heard: Announcement) => {
-      if (heard.newest_lane <= lanes.newest) claimer.wake(heard.segments);
+      // What SQL submitted may have committed long after it got its place in the lane.
+      const late = heard.from === sqlVoice;
+      if (lanes.knows(heard.newest_lane)) claimer.wake(heard.segments, { late });
       else
         void lanes.refresh().then(
-          () => claimer.wake(heard.segments),
+          () => claimer.wake(heard.segments, { late }),
           () => {},
         ); // the poll will do it
       for (const order of heard.cancels) sync.cancel(order.session_id, order);

@@ -92,23 +92,21 @@ export class Claimer {
     if (group?.sessions.size === 0) this.#groups.delete(session.capability);
   }
 
-  wake(segments: Iterable<number>): void {
+  /** `late`: rows may have committed below the mark. */
+  wake(segments: Iterable<number>, { late = false }: { late?: boolean } = {}): void {
+    const now = monotonicMs();
     for (const segment of segments) {
       if (segment >= this.#options.segments) continue;
-      for (const group of this.#groups.values()) group.hot.add(segment);
+      for (const group of this.#groups.values()) {
+        group.hot.add(segment);
+        if (late && now >= (group.deepAfter.get(segment) ?? 0)) group.deep.add(segment);
+      }
     }
     this.run();
   }
 
   wakeAll(): void {
-    const now = monotonicMs();
-    for (const group of this.#groups.values()) {
-      for (const segment of this.#all) {
-        group.hot.add(segment);
-        if (now >= (group.deepAfter.get(segment) ?? 0)) group.deep.add(segment);
-      }
-    }
-    this.run();
+    this.wake(this.#all, { late: true });
   }
 
   /** Claims where there is both work and demand; called whenever one of them may have come. */

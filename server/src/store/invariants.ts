@@ -37,7 +37,13 @@ export const invariants: Record<string, Fragment> = {
     select s.key as what
     from punctual.submissions s
     left join punctual.jobs j on j.segment = s.segment and j.job_id = s.job_id
-    where j.job_id is null`,
+    where j.job_id is null
+      -- One with a concurrency key bears the same id in the segment of that key.
+      and not exists (
+        select
+        from punctual.installation i
+        cross join generate_series(0, i.segments - 1) other
+        join punctual.jobs k on k.segment = other and k.job_id = overlay(s.job_id::text placing lpad(to_hex(other), 3, '0') from 34)::uuid)`,
   'a cancelled job has no run left to start': part`
     select w.run_id::text as what
     from punctual.waiting w
@@ -139,7 +145,7 @@ export const invariants: Record<string, Fragment> = {
            <> (count(t.scheduled_for), count(t.run_id), count(*) filter (where t.outcome = 'SUCCESS'),
                count(*) filter (where t.outcome = 'FAILED'), count(*) filter (where t.outcome in ('CANCELLED', 'DROPPED')))`,
   'what a lane is stands in one row': part`
-    select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority having count(*) > 1`,
+    select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority, requires, stage having count(*) > 1`,
 };
 
 export async function checkInvariants(db: Queryable, deadlineMs = 60_000): Promise<Violation[]> {
