@@ -11,28 +11,31 @@ export interface Leased {
 
 export function successText({ run_id, lease_id }: Leased, value: unknown): string {
   const head = `{"run_id":"${run_id}","lease_id":"${lease_id}","status":"SUCCESS"`;
-  if (value === undefined) return `${head}}`;
+  try {
+    const json = resultText(value);
+    return json === undefined ? `${head}}` : `${head},"result":${json}}`;
+  } catch (error) {
+    return failureText({ run_id, lease_id }, error);
+  }
+}
+
+/** The result as JSON; undefined when there is none. Throws when it cannot be sent: trying again would not help. */
+export function resultText(value: unknown): string | undefined {
+  if (value === undefined) return undefined;
   let json: string | undefined;
   try {
     json = JSON.stringify(value);
   } catch (error) {
-    return failureText(
-      { run_id, lease_id },
-      new FatalError(`The handler returned a value that is not JSON: ${messageOf(error)}.`),
-    );
+    throw new FatalError(`The handler returned a value that is not JSON: ${messageOf(error)}.`);
   }
-  if (json === undefined) {
-    return failureText(
-      { run_id, lease_id },
-      new FatalError(`The handler returned a ${typeof value}, which is not JSON.`),
-    );
-  }
+  if (json === undefined) throw new FatalError(`The handler returned a ${typeof value}, which is not JSON.`);
   const bytes = Buffer.byteLength(json);
   if (bytes > limits.max_result_bytes) {
-    const message = `The handler returned a result of ${bytes} bytes; at most ${limits.max_result_bytes} are kept. Store it elsewhere and return where.`;
-    return failureText({ run_id, lease_id }, new FatalError(message));
+    throw new FatalError(
+      `The handler returned a result of ${bytes} bytes; at most ${limits.max_result_bytes} are kept. Store it elsewhere and return where.`,
+    );
   }
-  return `${head},"result":${json}}`;
+  return json;
 }
 
 export function failureText({ run_id, lease_id }: Leased, error: unknown, more: { timed_out?: true } = {}): string {

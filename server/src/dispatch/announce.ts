@@ -136,7 +136,7 @@ export class Announcer {
 
   #hear(payload: string | undefined): void {
     try {
-      const announcement = JSON.parse(payload ?? '') as Announcement;
+      const announcement = readAnnouncement(payload ?? '');
       if (announcement.from === this.#options.serverId) return;
       if (announcement.from !== sqlVoice) this.#noteNeighbour();
       this.#options.onHeard(announcement);
@@ -144,4 +144,20 @@ export class Announcer {
       this.#options.log.warn({ err: error }, 'an announcement could not be read');
     }
   }
+}
+
+/** Whoever may connect to the database may speak on the channel: what is no announcement must do no harm. */
+function readAnnouncement(payload: string): Announcement {
+  const { from, segments, cancels, next_ms, newest_lane } = JSON.parse(payload) as Announcement;
+  const natural = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+  const fits =
+    typeof from === 'string' &&
+    Array.isArray(segments) &&
+    segments.every(natural) &&
+    Array.isArray(cancels) &&
+    cancels.every((cancel) => typeof cancel?.session_id === 'string' && typeof cancel.run_id === 'string') &&
+    (next_ms === null || (Number.isFinite(next_ms) && next_ms >= 0)) &&
+    natural(newest_lane);
+  if (!fits) throw new Error(`no announcement: ${payload.slice(0, 200)}`);
+  return { from, segments, cancels, next_ms, newest_lane };
 }

@@ -35,5 +35,12 @@ export function context(run: Grant, onLine: (line: string) => void = () => undef
     lines.push(message);
     onLine(message);
   };
-  return { run, controller, signal: controller.signal, lines, log: { debug: add, info: add, warn: add, error: add } };
+  return {
+    run,
+    controller,
+    signal: controller.signal,
+    lines,
+    log: { debug: add, info: add, warn: add, error: add },
+    completeIn: () => Promise.reject(new Error('executors complete nothing in SQL')),
+  };
 }
