@@ -95,7 +95,7 @@ export class Submitter {
       const placed = this.#inKnownLanes(jobs) ?? (await this.#inNewLanes(jobs));
       return await new Promise<Submitted>((resolve, reject) => {
         const key = once !== null && 'key' in once ? once : null;
-        const chosen = once !== null && 'job_id' in once ? this.#placed(once.job_id, jobs[0] as PreparedJob) : null;
+        const chosen = once !== null && 'job_id' in once ? this.#placed(once.job_id, jobs[0]) : null;
         this.#pending.push({ jobs: placed, key, chosen, resolve, reject });
         this.#flushSoon();
       });

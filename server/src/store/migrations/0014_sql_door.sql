@@ -376,6 +376,9 @@ after insert on punctual.completions
 deferrable initially deferred
 for each row execute function punctual.settle_completion();
 
+-- Also in sessions that pass over triggers.
+alter table punctual.completions enable always trigger settle_at_commit;
+
 create function punctual.complete(run_id uuid, lease_id uuid, result jsonb default null) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
