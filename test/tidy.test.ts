@@ -133,6 +133,7 @@ const uses: Use[] = [
       'server/src/store/': 'the book',
       'server/src/embedded/session.ts': 'speaks with a PostgreSQL that has no schema of ours yet',
       'server/src/dispatch/announce.ts': 'LISTEN needs a connection of its own; it only asks whether that still lives',
+      'sdk/src/worker/complete-in.ts': 'calls a function of the database in a transaction of the application',
     },
   },
   {

@@ -7,6 +7,9 @@
 // again; a newer call that does not wait leaves it waiting. `n` numbers the calls; `concluded` is the highest number up to
 // which every call has been answered or given up: runs granted in those answers that the worker neither runs nor
 // reports were lost on the way, and the server takes them back at once.
+//
+// A run whose handler has completed it in SQL (docs/sql.md) is reported as FAILED: that changes nothing if the transaction
+// was committed, and is true if it was not.
 import { type Static, Type } from 'typebox';
 import { Executor } from './jobs.ts';
 import { limits } from './limits.ts';

@@ -6,7 +6,7 @@ import { newToken } from './base/ids.ts';
 import { type Logger, openLog } from './base/log.ts';
 import { openMetrics } from './base/metrics.ts';
 import type { Config } from './config.ts';
-import { type Announcement, Announcer } from './dispatch/announce.ts';
+import { type Announcement, Announcer, sqlVoice } from './dispatch/announce.ts';
 import { Breakers } from './dispatch/breakers.ts';
 import { Claimer } from './dispatch/claim.ts';
 import { Flow } from './dispatch/flow.ts';
@@ -76,7 +76,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const breakers = new Breakers({ db, log, flow, claimer, onMoved: flowChanged });
   const tell = (what: { segments?: Iterable<number>; lane?: number | undefined; nextMs?: number | null }): void => {
     const touched = [...(what.segments ?? [])];
-    if (touched.length > 0) claimer.wake(touched, what.lane);
+    if (touched.length > 0) claimer.wake(touched, { lane: what.lane });
     if (what.nextMs != null) loops.dueWithin(what.nextMs);
     if (touched.length > 0 || what.nextMs != null) announcer.say(what);
   };
@@ -132,10 +132,12 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     lanes,
     log,
     onHeard: (heard: Announcement) => {
-      if (heard.newest_lane <= lanes.newest) claimer.wake(heard.segments);
+      // What SQL submitted may have committed long after it got its place in the lane.
+      const late = heard.from === sqlVoice;
+      if (lanes.knows(heard.newest_lane)) claimer.wake(heard.segments, { late });
       else
         void lanes.refresh().then(
-          () => claimer.wake(heard.segments),
+          () => claimer.wake(heard.segments, { late }),
           () => {},
         ); // the poll will do it
       for (const order of heard.cancels) sync.cancel(order.session_id, order);

@@ -25,7 +25,7 @@ interface Example {
 }
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
-const start = (name: string): Example => launch([`examples/${name}`, house.url]);
+const start = (name: string, ...more: string[]): Example => launch([`examples/${name}`, house.url, ...more]);
 
 function launch(words: string[]): Example {
   const child = spawn(process.execPath, words, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000 });
@@ -55,6 +55,13 @@ test('a worker of one’s own tries again, logs, and stops when a run is cancell
   assert.match(output, /^SUCCESS at attempt 2: \{"charged":\{"cents":1250\},"key":"[0-9a-f-]{36}"\}$/m);
   assert.match(output, /^ {2}log: attempt 1 of 4\n {2}log: attempt 2 of 4$/m);
   assert.match(output, /^CANCELLED as asked$/m);
+});
+
+test('an order and its invoice are each written with their job or not at all', async () => {
+  const output = await start('transaction.mjs', house.databaseUrl).ended;
+  assert.match(output, /^order 2: out of stock$/m);
+  assert.match(output, /^order 1: SUCCESS at attempt 2: \{"invoiced":1\}$/m);
+  assert.match(output, /^1 order, 1 invoice$/m);
 });
 
 test('a worker without the SDK serves jobs and says goodbye', async () => {

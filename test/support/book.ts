@@ -4,6 +4,7 @@ import { Lanes } from '@punctual/server/internal/store/lanes';
 import { createDatabase } from './database.ts';
 
 export interface Book {
+  url: string;
   db: Database;
   lanes: Lanes;
   /** The lane of type `echo` in queue `default` at priority 5. */
@@ -33,6 +34,7 @@ export async function openBook(): Promise<Book> {
   const [lane] = await lanes.ensure([key]);
   const query: Book['query'] = (text, values = []) => db.query({ name: '', text, values });
   return {
+    url,
     db,
     lanes,
     laneId: lane?.lane_id ?? 0,

@@ -12,6 +12,8 @@ export async function dumpSchema(client: pg.ClientBase): Promise<string> {
     ...(await sequences(client)),
     ...(await tables(client)),
     ...(await partitions(client)),
+    ...(await functions(client)),
+    ...(await triggers(client)),
   ];
   return `create schema punctual;\n\n${sections.join('\n\n')}\n`;
 }
@@ -43,11 +45,13 @@ interface Table {
   name: string;
   partition_key: string | null;
   options: string | null;
+  unlogged: boolean;
 }
 
 async function tables(client: pg.ClientBase): Promise<string[]> {
   const { rows } = await client.query<Table>(`
-    select c.oid, c.relname as name, pg_get_partkeydef(c.oid) as partition_key, array_to_string(c.reloptions, ', ') as options
+    select c.oid, c.relname as name, pg_get_partkeydef(c.oid) as partition_key, array_to_string(c.reloptions, ', ') as options,
+           c.relpersistence = 'u' as unlogged
     from pg_class c
     where c.relnamespace = 'punctual'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
     order by c.relname`);
@@ -56,7 +60,7 @@ async function tables(client: pg.ClientBase): Promise<string[]> {
     const lines = [...(await columns(client, table)), ...(await constraints(client, table))];
     const partitioned = table.partition_key === null ? '' : ` partition by ${quiet(table.partition_key)}`;
     const options = table.options === null ? '' : ` with (${table.options.replace('=', ' = ')})`;
-    const create = `create table punctual.${table.name} (\n  ${lines.join(',\n  ')}\n)${partitioned}${options};`;
+    const create = `create ${table.unlogged ? 'unlogged ' : ''}table punctual.${table.name} (\n  ${lines.join(',\n  ')}\n)${partitioned}${options};`;
     texts.push([create, ...(await indexes(client, table))].join('\n'));
   }
   return texts;
@@ -119,6 +123,29 @@ async function partitions(client: pg.ClientBase): Promise<string[]> {
   return rows
     .filter(({ name }) => !dayPartition.test(name))
     .map(({ name, parent, bound }) => `create table punctual.${name} partition of punctual.${parent} ${quiet(bound)};`);
+}
+
+/** How they are called; what they do stands in the migrations. */
+async function functions(client: pg.ClientBase): Promise<string[]> {
+  const { rows } = await client.query<{ name: string; args: string; result: string; definer: boolean }>(`
+    select p.proname as name, pg_get_function_arguments(p.oid) as args, pg_get_function_result(p.oid) as result, p.prosecdef as definer
+    from pg_proc p
+    where p.pronamespace = 'punctual'::regnamespace
+    order by p.proname`);
+  return rows.map(
+    ({ name, args, result, definer }) =>
+      `-- function punctual.${name}(${quiet(args)}) returns ${result}${definer ? ' security definer' : ''}`,
+  );
+}
+
+async function triggers(client: pg.ClientBase): Promise<string[]> {
+  const { rows } = await client.query<{ definition: string }>(`
+    select pg_get_triggerdef(t.oid) as definition
+    from pg_trigger t
+    join pg_class c on c.oid = t.tgrelid
+    where c.relnamespace = 'punctual'::regnamespace and not t.tgisinternal
+    order by t.tgname`);
+  return rows.map(({ definition }) => `${quiet(definition)};`);
 }
 
 /** Keywords in lower case, as everywhere in this house; text in quotes stays as it is. */

@@ -2,6 +2,7 @@
 // outcome. worker.ts makes one for each run it is granted. It promises exactly one outcome, or none once the lease is lost,
 // and that the slot stays taken until the handler has really ended.
 import type { Grant } from '@punctual/contract';
+import { completeIn, type Transaction } from './complete-in.ts';
 import { RunAbortedError, Snooze } from './errors.ts';
 import type { AbortReason } from './messages.ts';
 import type { Outbox } from './outbox.ts';
@@ -26,6 +27,12 @@ export interface RunContext {
   checkpoint(value: unknown): Promise<void>;
   /** Says how far the run is: a number from 0 to 100, and a few words. Costs nothing; the newest is sent about once a second. */
   progress(percent: number, message?: string): void;
+  /**
+   * Completes the run in a transaction of the application's own, whose data lie in the same database: what it wrote there
+   * and the run's success are committed together or not at all. Rejects, as may the commit, when the lease is lost. Commit
+   * after it; what the handler returns is then no longer the result.
+   */
+  completeIn(tx: Transaction, result?: unknown): Promise<void>;
 }
 
 export type Handler = (run: Grant, ctx: RunContext) => unknown;
@@ -39,6 +46,8 @@ export interface ActiveRunDeps {
   ended: (run: ActiveRun) => void;
 }
 
+const notCommitted = 'The transaction in which the handler completed the run was not committed.';
+
 export class ActiveRun implements RunContext {
   readonly key: number;
   readonly run: Grant;
@@ -50,6 +59,8 @@ export class ActiveRun implements RunContext {
   #timer: NodeJS.Timeout | null = null;
   #aborted: RunAbortedError | null = null;
   #cancelled = false;
+  /** Only a transaction of the handler's own can make it a success. */
+  #completing = false;
   /** Nothing more is to be reported: it was, or the lease is lost. */
   #closed = false;
 
@@ -96,6 +107,11 @@ export class ActiveRun implements RunContext {
       if (this.#closed) this.#checkpoints.close(this.#aborted ?? hasEnded(), { isLost: true });
     }
     return this.#checkpoints;
+  }
+
+  completeIn(tx: Transaction, result?: unknown): Promise<void> {
+    this.#completing = true;
+    return completeIn(tx, this.run, result);
   }
 
   start(handler: Handler): void {
@@ -161,7 +177,11 @@ export class ActiveRun implements RunContext {
   }
 
   #succeeded(value: unknown): void {
-    this.#end(() => (this.#aborted?.reason === 'timed_out' ? this.#abortedText(null) : successText(this.run, value)));
+    this.#end(() => {
+      if (this.#aborted?.reason === 'timed_out') return this.#abortedText(null);
+      // Nobody here knows whether that transaction was committed. The server does: a run that has ended stays as it is.
+      return this.#completing ? failureText(this.run, new Error(notCommitted)) : successText(this.run, value);
+    });
   }
 
   #failed(error: unknown): void {

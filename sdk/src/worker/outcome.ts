@@ -11,12 +11,17 @@ export interface Leased {
 
 export function successText({ run_id, lease_id }: Leased, value: unknown): string {
   const head = `{"run_id":"${run_id}","lease_id":"${lease_id}","status":"SUCCESS"`;
-  if (value === undefined) return `${head}}`;
   try {
-    return `${head},"result":${jsonOf(value, limits.max_result_bytes, resultWords)}}`;
+    const json = resultText(value);
+    return json === undefined ? `${head}}` : `${head},"result":${json}}`;
   } catch (error) {
     return failureText({ run_id, lease_id }, error);
   }
+}
+
+/** The result as JSON; undefined when there is none. Throws when it cannot be sent: trying again would not help. */
+export function resultText(value: unknown): string | undefined {
+  return value === undefined ? undefined : jsonOf(value, limits.max_result_bytes, resultWords);
 }
 
 /** Throws a FatalError when the value cannot be saved. */

@@ -91,6 +91,36 @@ test('a throw is a failure to try again, a FatalError is final and a RetryError 
   assert.match(odd?.error_message ?? '', /a string/);
 });
 
+test('after completeIn only the transaction can make it a success: the worker reports a failure, which counts if that failed', async () => {
+  await using server = await FakeServer.open();
+  const asked: unknown[][] = [];
+  const tx = {
+    query: async (text: string, values: unknown[]) => {
+      asked.push([text, ...values]);
+      if (values[2] === '"refused"') throw new Error('lease_lost');
+    },
+  };
+  await using _ = await startWorker(server, async (run, ctx) => {
+    if (run.payload === 'swallowed') await ctx.completeIn(tx, 'refused').catch(() => {});
+    else await ctx.completeIn(tx, run.payload);
+    if (run.payload === 'thrown') throw new RetryError('afterwards', { retryAfterMs: 7 });
+    return 'ignored';
+  });
+  for (const payload of [{ a: 1 }, undefined, 'thrown', 'refused', 'swallowed']) {
+    const run = server.submit({ payload });
+    const outcome = await server.outcomeOf(run);
+    assert.equal(outcome.status, 'FAILED');
+    assert.equal(outcome.retryable, true);
+    const [text, runId, leaseId, result] = asked.pop() ?? [];
+    assert.match(String(text), /^select punctual\.complete\(/);
+    assert.deepEqual([runId, leaseId], [outcome.run_id, outcome.lease_id]);
+    assert.equal(result, payload === 'swallowed' ? '"refused"' : (JSON.stringify(payload) ?? null));
+    const expected =
+      payload === 'thrown' ? /^afterwards$/ : payload === 'refused' ? /^lease_lost$/ : /was not committed/;
+    assert.match(outcome.error_message ?? '', expected);
+  }
+});
+
 test('a result that is too large, circular or no JSON is a fatal failure that says so', async () => {
   await using server = await FakeServer.open();
   const circular: Record<string, unknown> = {};

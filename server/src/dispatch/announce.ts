@@ -3,7 +3,8 @@
 // inside a submit). A lost one costs latency, never work. LISTEN needs a direct connection to PostgreSQL.
 //
 // A server that is alone says nothing: it greets when it has begun to listen and every few seconds, whoever hears a
-// stranger greets back, and only who has heard another lately announces its news.
+// stranger greets back, and only who has heard another lately announces its news. Submits in SQL speak on the same
+// channel; they are heard, but nobody is there to be told anything.
 import pg from 'pg';
 import { monotonicMs } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
@@ -13,6 +14,9 @@ import type { Lanes } from '../store/lanes.ts';
 import { listenTo, notify } from '../store/notify.ts';
 import type { CancelOrder } from '../store/run_moves.ts';
 
+/** Who speaks when a job was submitted in SQL: see punctual.write_job in the migrations. */
+export const sqlVoice = 'sql';
+
 export interface Announcement {
   from: string;
   segments: number[];
@@ -21,7 +25,7 @@ export interface Announcement {
   next_ms: number | null;
   /** The rules of queues and types have changed, or a place under one of their limits is free. */
   flow: 'changed' | 'freed' | null;
-  /** The newest lane the speaker knows: work may lie in one that the hearer does not know yet. */
+  /** The newest lane the speaker knows, 0 for none: work may lie in one that the hearer does not know yet. */
   newest_lane: number;
 }
 
@@ -135,16 +139,37 @@ export class Announcer {
     await this.#send();
   }
 
+  #noteNeighbour(): void {
+    const stranger = this.#alone;
+    this.#heardAt = monotonicMs();
+    if (stranger) void this.#send();
+  }
+
   #hear(payload: string | undefined): void {
     try {
-      const announcement = JSON.parse(payload ?? '') as Announcement;
+      const announcement = readAnnouncement(payload ?? '');
       if (announcement.from === this.#options.serverId) return;
-      const stranger = this.#alone;
-      this.#heardAt = monotonicMs();
-      if (stranger) void this.#send();
+      if (announcement.from !== sqlVoice) this.#noteNeighbour();
       this.#options.onHeard(announcement);
     } catch (error) {
       this.#options.log.warn({ err: error }, 'an announcement could not be read');
     }
   }
+}
+
+/** Whoever may connect to the database may speak on the channel: what is no announcement must do no harm. */
+function readAnnouncement(payload: string): Announcement {
+  const { from, segments, cancels, next_ms, flow = null, newest_lane } = JSON.parse(payload) as Announcement;
+  const natural = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+  const fits =
+    typeof from === 'string' &&
+    Array.isArray(segments) &&
+    segments.every(natural) &&
+    Array.isArray(cancels) &&
+    cancels.every((cancel) => typeof cancel?.session_id === 'string' && typeof cancel.run_id === 'string') &&
+    (next_ms === null || (Number.isFinite(next_ms) && next_ms >= 0)) &&
+    (flow === null || flow === 'changed' || flow === 'freed') &&
+    natural(newest_lane);
+  if (!fits) throw new Error(`no announcement: ${payload.slice(0, 200)}`);
+  return { from, segments, cancels, next_ms, flow, newest_lane };
 }

@@ -113,25 +113,23 @@ export class Claimer {
     if (group?.sessions.size === 0) this.#groups.delete(session.capability);
   }
 
-  /** There may be ready runs in these segments: of this lane when it is known, else of any. */
-  wake(segments: Iterable<number>, laneId?: number): void {
+  /** There may be ready runs in these segments: of this lane when it is known, else of any; `late` ones below the mark too. */
+  wake(segments: Iterable<number>, { lane, late = false }: { lane?: number | undefined; late?: boolean } = {}): void {
+    const now = monotonicMs();
     for (const group of this.#groups.values()) {
-      const rank = laneId === undefined ? 0 : this.#servedBy(group).rankOf.get(laneId);
+      const rank = lane === undefined ? 0 : this.#servedBy(group).rankOf.get(lane);
       if (rank === undefined) continue;
-      for (const segment of segments) if (segment < this.#options.segments) group.hot.wake(segment, rank);
+      for (const segment of segments) {
+        if (segment >= this.#options.segments) continue;
+        group.hot.wake(segment, rank);
+        if (late && now >= (group.deepAfter.get(segment) ?? 0)) group.deep.add(segment);
+      }
     }
     this.run();
   }
 
   wakeAll(): void {
-    const now = monotonicMs();
-    for (const group of this.#groups.values()) {
-      for (const segment of this.#all) {
-        group.hot.wake(segment);
-        if (now >= (group.deepAfter.get(segment) ?? 0)) group.deep.add(segment);
-      }
-    }
-    this.run();
+    this.wake(this.#all, { late: true });
   }
 
   /** Looks again where a rate had no units left, when it has; answers in how many ms to be called again. */
@@ -202,10 +200,7 @@ export class Claimer {
   handOver({ session, count, lease_id }: Reservation, runs: readonly ClaimedRun[]): void {
     session.reserved -= count;
     this.#options.metrics.runsHandedOver.inc(runs.length);
-    // What cannot be put back now stands under a session that has ended: the reaper finds it.
-    this.#deliver(runs, lease_id, [session]).catch((error: unknown) =>
-      this.#options.log.warn({ err: error }, 'runs not put back'),
-    );
+    void this.#deliver(runs, lease_id, [session]);
   }
 
   /** The statement failed, or unless we are certain, seemed to: what it may have leased is found in the book. */
@@ -368,8 +363,14 @@ export class Claimer {
     this.#options.metrics.runsStarted.inc(runs.length - astray.length);
     for (const session of told) session.parked?.answer();
     for (const [segment, settlements] of groupBySegment(astray)) {
-      await settleRuns(this.#options.db, segment, settlements);
-      this.wake([segment]);
+      try {
+        await settleRuns(this.#options.db, segment, settlements);
+        this.wake([segment]);
+      } catch (error) {
+        // They stand under a session that has ended, where the reaper finds them, or that does not know them and will be asked.
+        for (const session of new Set(slots)) compareSoon(session);
+        this.#options.log.warn({ err: error }, 'runs not put back; it is done later');
+      }
     }
   }
 

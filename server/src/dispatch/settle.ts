@@ -64,7 +64,7 @@ async function succeed(
   const { settled: applied, further } = await settleSuccesses(db, segment, successes);
   metrics.runsEnded.inc({ outcome: 'success' }, applied);
   settled.further.push(...further);
-  if (applied < outcomes.length) settled.refused.push(...(await unsettled(db, segment, outcomes)));
+  if (applied < outcomes.length) await lookUp(db, segment, outcomes, settled);
 }
 
 async function settleOthers(
@@ -78,7 +78,7 @@ async function settleOthers(
   for (const { further_of } of leases) if (further_of !== null) settled.further.push(further_of);
   const applied = new Set(leases.map(leaseText));
   const missed = outcomes.filter((outcome) => outcome.status !== 'RELEASED' && !applied.has(leaseText(outcome)));
-  if (missed.length > 0) settled.refused.push(...(await unsettled(db, segment, missed)));
+  if (missed.length > 0) await lookUp(db, segment, missed, settled);
   for (const settlement of settlements) {
     if (!applied.has(leaseText(settlement))) continue;
     note(settled, segment, settlement);
@@ -86,10 +86,12 @@ async function settleOthers(
   }
 }
 
-/** Those of the leases that no settle has ever ended: the fence refuses them. */
-async function unsettled(db: Queryable, segment: number, leases: readonly Lease[]): Promise<Lease[]> {
-  const known = new Set((await findSettled(db, segment, leases)).map(leaseText));
-  return leases.filter((lease) => !known.has(leaseText(lease)));
+/** Leases that matched nothing: settled before, and then perhaps nobody has heard of that end; or refused by the fence. */
+async function lookUp(db: Queryable, segment: number, leases: readonly Lease[], settled: Settled): Promise<void> {
+  const before = await findSettled(db, segment, leases);
+  for (const { further_of } of before) if (further_of !== null) settled.further.push(further_of);
+  const known = new Set(before.map(leaseText));
+  settled.refused.push(...leases.filter((lease) => !known.has(leaseText(lease))));
 }
 
 function note(settled: Settled, segment: number, settlement: Settlement): void {

@@ -58,6 +58,8 @@ export const invariants: Record<string, Fragment> = {
     select run_id::text as what from punctual.ended_runs where status = 'FAILED' and error is null and reason is null`,
   'a run does not end before it starts': part`
     select run_id::text as what from punctual.ended_runs where ended_at < started_at`,
+  'a completion is settled by the commit that brings it': part`
+    select run_id::text as what from punctual.completions`,
   'a dead letter is of a run that failed': part`
     select d.run_id::text as what
     from punctual.dead_letters d

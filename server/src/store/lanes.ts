@@ -28,11 +28,15 @@ export const laneOfJob = part`
   coalesce(array_to_string(j.requires, ','), '') as requires,
   case when j.concurrency_key is null then 'plain' else 'entry' end as stage`;
 
+/** Servers look once a poll interval: so a whole look comes twice a minute by default. */
+const looksPerWholeLook = 30;
+
 export class Lanes {
   readonly #db: Queryable;
   readonly #byKey = new Map<string, Lane>();
   readonly #byId = new Map<number, Lane>();
   #newest = 0;
+  #looks = 0;
   /** Grows when a lane is added: what others derived from the lanes is then out of date. */
   version = 0;
 
@@ -70,14 +74,21 @@ export class Lanes {
     return this.#newest;
   }
 
-  /** Reads lanes that other servers made. */
+  /** Is the lane of this number known? 0 stands for none. */
+  knows(laneId: number): boolean {
+    return laneId === 0 || this.#byId.has(laneId);
+  }
+
+  /** Reads lanes that others made. */
   async refresh(): Promise<void> {
-    // A lane may commit late with a smaller number: look back a little.
+    // A lane may commit late with a smaller number: look back a little; and now and then over all of them, because one
+    // that was made in SQL commits whenever its maker likes.
+    const after = this.#looks++ % looksPerWholeLook === 0 ? 0 : this.#newest - 1000;
     this.#remember(
       await this.#db.query<Lane>(sql`
       select lane_id, queue, type, executor, priority, requires, stage
       from punctual.lanes
-      where lane_id > ${this.#newest - 1000}`),
+      where lane_id > ${after}`),
     );
   }
 

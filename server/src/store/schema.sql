@@ -122,6 +122,15 @@ create table punctual.checkpoints (
   constraint checkpoints_check check ((((version > 0) = (value is not null)) and ((version > 0) = (saved_at is not null))))
 );
 
+create unlogged table punctual.completions (
+  segment smallint not null,
+  completion bigint not null generated always as identity,
+  run_id uuid not null,
+  lease_id uuid not null,
+  result text,
+  constraint completions_pkey primary key (segment, completion)
+);
+
 create table punctual.dead_letters (
   segment smallint not null,
   run_id uuid not null,
@@ -483,3 +492,39 @@ create table punctual.attempts_rest partition of punctual.attempts default;
 create table punctual.ended_runs_rest partition of punctual.ended_runs default;
 
 create table punctual.log_chunks_rest partition of punctual.log_chunks default;
+
+-- function punctual.check_backoff(backoff jsonb) returns void
+
+-- function punctual.check_label(field text, value text) returns void
+
+-- function punctual.check_labels(field text, labels text[]) returns text[]
+
+-- function punctual.check_name(name text) returns void
+
+-- function punctual.check_number(field text, value numeric, lowest numeric, highest numeric) returns void
+
+-- function punctual.check_payload(payload jsonb) returns void
+
+-- function punctual.check_time(made_at timestamp with time zone, run_at timestamp with time zone, delay interval) returns timestamp with time zone
+
+-- function punctual.complete(run_id uuid, lease_id uuid, result jsonb default null::jsonb) returns void security definer
+
+-- function punctual.earlier_submission(place smallint, first_id uuid, idempotency_key text, content jsonb, out job_id uuid) returns uuid
+
+-- function punctual.lane_of(job punctual.jobs, out lane_id integer, out made boolean) returns record
+
+-- function punctual.new_job_id(segment integer) returns uuid
+
+-- function punctual.refuse(field text, problem text, hint text) returns void
+
+-- function punctual.refuse_lease(run_id uuid) returns void
+
+-- function punctual.segment_of_key(key text, segments integer) returns smallint
+
+-- function punctual.settle_completion() returns trigger security definer
+
+-- function punctual.submit(type text, payload jsonb default null::jsonb, name text default null::text, user_id text default null::text, queue text default null::text, priority integer default null::integer, tags text[] default null::text[], requires text[] default null::text[], concurrency_key text default null::text, units integer default null::integer, run_at timestamp with time zone default null::timestamp with time zone, delay interval default null::interval, max_retries integer default null::integer, timeout_ms bigint default null::bigint, run_timeout_ms bigint default null::bigint, backoff jsonb default null::jsonb, idempotency_key text default null::text, notify boolean default true, cron_expression text default null::text, interval_ms bigint default null::bigint) returns uuid security definer
+
+-- function punctual.write_job(job punctual.jobs, due_at timestamp with time zone, notify boolean) returns void
+
+create constraint trigger settle_at_commit after insert on punctual.completions deferrable initially deferred for each row execute function punctual.settle_completion();

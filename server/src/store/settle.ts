@@ -12,6 +12,10 @@
 // Settling twice gives the same answer: a lease that is not in `running` but stands in `ended_runs` or `attempts` was
 // settled by an earlier call whose answer was lost (findSettled). A snooze leaves its lease in `checkpoints`.
 //
+// A handler may settle its run itself, as a success in a transaction of its own (punctual.complete in the migrations, which
+// does what settleSuccesses does, at the commit). Its worker then reports a failure: if the transaction was committed that
+// is a second settle and changes nothing; if it was rolled back the run is still leased, and the attempt has failed.
+//
 // A run whose cancel was asked for is not tried again, nor does it snooze: it is recorded as CANCELLED.
 import { int2s, int8s, texts, uuids } from './arrays.ts';
 import { apart } from './checkpoints.ts';
@@ -173,24 +177,26 @@ export async function settleRuns(
 
 const wakeAt = part`now() + retry_delay_ms * interval '1 millisecond'`;
 
-/** Those of the leases that an earlier settle has ended: its answer was lost, not its effect. */
-export async function findSettled(db: Queryable, segment: number, leases: readonly Lease[]): Promise<Lease[]> {
-  return db.query<Lease>(sql`
+/**
+ * Those of the leases that have been settled before: by a settle whose answer was lost, or in SQL by the handler itself.
+ */
+export async function findSettled(db: Queryable, segment: number, leases: readonly Lease[]): Promise<SettledLease[]> {
+  return db.query<SettledLease>(sql`
     with asked as (
       select *
       from unnest(${leases.map((lease) => lease.run_id)}::uuid[], ${leases.map((lease) => lease.lease_id)}::uuid[]) as l (run_id, lease_id)
     )
-    select a.run_id, a.lease_id
+    select a.run_id, a.lease_id, case when e.cause <> 'submit' then e.job_id end as further_of
     from asked a
     join punctual.ended_runs e on e.segment = ${segment}::smallint and e.run_id = a.run_id and e.lease_id = a.lease_id
     where e.reason is distinct from 'lost'
-    union
-    select a.run_id, a.lease_id
+    union all
+    select a.run_id, a.lease_id, null
     from asked a
     join punctual.attempts t on t.segment = ${segment}::smallint and t.run_id = a.run_id and t.lease_id = a.lease_id
     where t.outcome <> 'lost'
-    union
-    select a.run_id, a.lease_id
+    union all
+    select a.run_id, a.lease_id, null
     from asked a
     join punctual.checkpoints c on c.segment = ${segment}::smallint and c.run_id = a.run_id and c.snooze_lease_id = a.lease_id`);
 }

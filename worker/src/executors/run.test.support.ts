@@ -51,5 +51,6 @@ export function context(run: Grant, onLine: (line: string) => void = () => undef
     checkpointed: run.checkpoint?.value,
     checkpoint: async (value) => void saved.push(value),
     progress: (percent, message) => void reported.push([percent, message]),
+    completeIn: () => Promise.reject(new Error('executors complete nothing in SQL')),
   };
 }
