@@ -179,7 +179,7 @@ test('runs with large checkpoints are granted in several answers, none without i
     answers.push(got.length);
     again.push(...got);
   }
-  assert.ok(answers.length > 1, `all came at once: ${answers}`);
+  assert.ok(answers.length > 1, `all came at once: ${answers.join()}`);
   for (const run of again) {
     assert.equal(run.attempt_number, 2, 'waiting for room cost an attempt');
     assert.ok(String(run.checkpoint?.value).startsWith(run.run_id));

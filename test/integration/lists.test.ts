@@ -142,7 +142,7 @@ async function fill(big: House, count: number): Promise<void> {
   await client.query(
     `with lane as (
        insert into punctual.lanes (queue, type, executor, priority) values ('default', 'echo', 'handler', 5)
-       on conflict (queue, type, executor, priority) do update set queue = excluded.queue returning lane_id
+       on conflict (queue, type, executor, priority, requires, stage) do update set queue = excluded.queue returning lane_id
      ),
      made as (
        select i % 4 as segment,

@@ -204,7 +204,7 @@ test('progress that is no number from 0 to 100 is an error, and odd words are ma
     else ctx.progress(run.payload as number);
     await new Promise((resolve) => setTimeout(resolve, 50));
   });
-  for (const payload of [-1, 100.1, null, '50']) {
+  for (const payload of [-1, 100.1, null, '50', Number.NaN]) {
     const outcome = await server.outcomeOf(server.submit({ payload }));
     assert.equal(outcome.status, 'FAILED');
     assert.match(outcome.error_message ?? '', /Progress is a number from 0 to 100, not/);

@@ -35,8 +35,8 @@ export function checkpointText({ run_id, lease_id }: Leased, version: number, va
 /** Throws a RangeError when the number is none from 0 to 100. */
 export function progressText({ run_id, lease_id }: Leased, percent: number, message: string | undefined): string {
   if (!(typeof percent === 'number' && percent >= 0 && percent <= 100))
-    throw new RangeError(`Progress is a number from 0 to 100, not ${shown(percent)}.`);
-  const words = message === undefined ? undefined : oneLine(String(message));
+    throw new RangeError(`Progress is a number from 0 to 100, not ${percent}.`);
+  const words = message === undefined ? undefined : oneLine(message);
   return JSON.stringify({
     run_id,
     lease_id,

@@ -12,7 +12,7 @@ test('a run that snoozes waits as long as it asked', () => {
 test('a run whose whole time is over before it would wake ends at once', () => {
   for (const left_ms of [5, 4, -1]) {
     const after = afterSnooze({ snooze_ms: 5, snoozes: 0, left_ms });
-    assert.equal(after.again === false && after.reason, 'run_timed_out');
+    assert.equal(!after.again && after.reason, 'run_timed_out');
   }
 });
 
