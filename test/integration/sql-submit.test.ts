@@ -173,8 +173,7 @@ describe('the same as the API', () => {
       assert.deepEqual(bySql, byApi);
       const [one, other] = await Promise.all([house.client.jobs.get(job_id), house.client.jobs.get(jobId)]);
       const ours = new Set(['job_id', 'created_at', 'updated_at', 'schedule_time']);
-      const rest = (job: object): object =>
-        Object.fromEntries(Object.entries(job).filter(([key]) => !ours.has(key)));
+      const rest = (job: object): object => Object.fromEntries(Object.entries(job).filter(([key]) => !ours.has(key)));
       assert.deepEqual(rest(other), rest(one));
       if (body.concurrency_key !== undefined) assert.equal(segmentOf(jobId), segmentOf(job_id));
     });
