@@ -31,6 +31,7 @@ export const errorTable = {
   },
   backfill_not_found: { status: 404, meaning: 'No backfill has this id.' },
   calendar_not_found: { status: 404, meaning: 'No calendar has this name.' },
+  limit_not_found: { status: 404, meaning: 'No such limit is set.' },
   method_not_allowed: {
     status: 405,
     meaning: 'The path exists, but not with this method; the Allow header lists those it takes.',
@@ -66,6 +67,10 @@ export const errorTable = {
   too_many_lanes: {
     status: 422,
     meaning: 'There are too many different combinations of queue, type and priority; put what varies into the payload.',
+  },
+  too_many_fair_queues: {
+    status: 422,
+    meaning: 'So many queues are shared fairly already that no further one can be; remove one first.',
   },
   bulk_refused: {
     status: 422,

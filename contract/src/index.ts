@@ -3,6 +3,7 @@ import * as backfills from './backfills.ts';
 import * as deadLetters from './dead_letters.ts';
 import * as forecast from './forecast.ts';
 import * as jobs from './jobs.ts';
+import * as keyLimits from './key_limits.ts';
 import * as problem from './problem.ts';
 import type { Route } from './route.ts';
 import * as runs from './runs.ts';
@@ -15,6 +16,7 @@ export * from './dead_letters.ts';
 export * from './errors.ts';
 export * from './forecast.ts';
 export * from './jobs.ts';
+export * from './key_limits.ts';
 export * from './limits.ts';
 export * from './openapi.ts';
 export * from './problem.ts';
@@ -33,6 +35,7 @@ export const routes = {
   ...backfills.backfillRoutes,
   ...forecast.forecastRoutes,
   ...deadLetters.deadLetterRoutes,
+  ...keyLimits.keyLimitRoutes,
   ...workers.workerRoutes,
   ...service.serviceRoutes,
 } as const satisfies Record<string, Route>;
@@ -62,6 +65,10 @@ export const components = {
   Forecast: forecast.Forecast,
   ForecastGroup: forecast.ForecastGroup,
   DeadLetter: deadLetters.DeadLetter,
+  KeyLimit: keyLimits.KeyLimit,
+  KeyUse: keyLimits.KeyUse,
+  Rate: keyLimits.Rate,
+  FairQueue: keyLimits.FairQueue,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,
   SyncRequest: workers.SyncRequest,

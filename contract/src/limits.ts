@@ -20,6 +20,17 @@ export const limits = {
   max_labels: 16,
   /** How much of a rate one run may use. */
   max_units: 1000,
+  /** Who holds a place is counted whenever one becomes free. */
+  max_key_concurrency: 10_000,
+  max_rate_units: 1_000_000,
+  /** A day: slower is a schedule. */
+  max_rate_per_ms: 24 * 3600 * 1000,
+  max_shown_holders: 100,
+  /** Counts that are shown go no further: counting more costs more than it tells. */
+  max_counted: 10_000,
+  /** Every server keeps them in memory. */
+  max_fair_queues: 1000,
+  max_fair_weights: 1000,
   max_priority: 9,
   max_retries: 100,
   /** A week: longer work is better split into runs. */
@@ -58,6 +69,7 @@ export const defaults = {
   priority: 5,
   max_retries: 3,
   units: 1,
+  fair_share: 100,
   timeout_ms: 3600 * 1000,
   page: 50,
   backoff: { base_ms: 1000, factor: 2, max_ms: 10 * 60 * 1000, jitter: 0.2 },

@@ -27,7 +27,8 @@ export const Run = Type.Object(
     status: RunStatus,
     reason: nullable(
       Type.String({
-        description: 'More about the status: due_later, retry, paused, cancelling, timed_out, run_timed_out, lost, …',
+        description:
+          'More about the status: due_later, retry, paused, overlap, limit, cancelling, timed_out, run_timed_out, lost, …',
       }),
     ),
     due_at: nullable(Timestamp),

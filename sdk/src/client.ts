@@ -17,6 +17,7 @@ import { backfillCalls } from './backfills.ts';
 import { deadLetterCalls } from './dead_letters.ts';
 import { HttpCaller } from './http/caller.ts';
 import { jobCalls } from './jobs.ts';
+import { limitCalls } from './limits.ts';
 import { runCalls } from './runs.ts';
 import { calendarCalls, scheduleCalls } from './schedules.ts';
 
@@ -49,6 +50,7 @@ export class Client {
   readonly schedules: ReturnType<typeof scheduleCalls>;
   readonly backfills: ReturnType<typeof backfillCalls>;
   readonly calendars: ReturnType<typeof calendarCalls>;
+  readonly limits: ReturnType<typeof limitCalls>;
   readonly workers: { list: () => Promise<WorkerList> };
   readonly #caller: HttpCaller;
 
@@ -67,6 +69,7 @@ export class Client {
     this.schedules = scheduleCalls(call);
     this.backfills = backfillCalls(call);
     this.calendars = calendarCalls(call);
+    this.limits = limitCalls(call);
     this.workers = { list: () => this.call(routes.listWorkers, {}) };
   }
 

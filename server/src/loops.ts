@@ -3,6 +3,7 @@ import type { Logger } from './base/log.ts';
 import { type Loop, startLoop } from './base/loop.ts';
 import type { Metrics } from './base/metrics.ts';
 import type { Config } from './config.ts';
+import type { Admitter } from './dispatch/admit.ts';
 import type { Announcer } from './dispatch/announce.ts';
 import type { Claimer } from './dispatch/claim.ts';
 import { reapOnce } from './dispatch/reap.ts';
@@ -26,6 +27,7 @@ export interface LoopsOptions {
   metrics: Metrics;
   segments: number;
   lanes: Lanes;
+  admitter: Admitter;
   claimer: Claimer;
   sync: Sync;
   announcer: Announcer;
@@ -55,6 +57,7 @@ export function startLoops({
   metrics,
   segments,
   lanes,
+  admitter,
   claimer,
   sync,
   announcer,
@@ -62,6 +65,7 @@ export function startLoops({
   const all = Array.from({ length: segments }, (_, i) => i);
   const ready = (segment: number, nextMs: number | null = null): void => {
     claimer.wake([segment]);
+    admitter.wake([segment]);
     if (nextMs !== null) loops.dueWithin(nextMs, [segment]);
     announcer.say({ segments: [segment], nextMs });
   };
@@ -109,7 +113,30 @@ export function startLoops({
     pass: () => backfills.pass(),
   });
 
-  // 5. Runs of workers that fell silent are taken back.
+  // 5. Runs with a key or in a fair queue are admitted; what nobody was woken for is found by tending.
+  const admitClock = new SegmentClock({
+    segments: all,
+    pollIntervalMs: config.poll_interval_ms,
+    act: (segment) => admitter.pass(segment),
+    ask: (some) => admitter.next(some),
+  });
+  const admit = startLoop({ name: 'admit', everyMs: config.poll_interval_ms, log, pass: () => admitClock.pass() });
+  admitter.onWake = (where) => {
+    admitClock.soon(0, where);
+    admit.wake();
+  };
+  admitter.onAdmitted = (segment) => {
+    claimer.wake([segment]);
+    announcer.say({ segments: [segment] });
+  };
+  const tendKeys = startLoop({
+    name: 'tend keys',
+    everyMs: hourMs,
+    log,
+    pass: async () => Math.max(2 * config.poll_interval_ms, await admitter.tend()),
+  });
+
+  // 6. Runs of workers that fell silent are taken back.
   const reap = startLoop({
     name: 'reap',
     everyMs: config.reap_interval_ms,
@@ -117,24 +144,26 @@ export function startLoops({
     async pass() {
       const reaped = await reapOnce({ db, segments, queryTimeoutMs: config.query_timeout_ms, metrics, log });
       claimer.wake(reaped.segments);
+      if (reaped.segments.size > 0) await admitter.tend([...reaped.segments]);
     },
   });
 
-  // 6. The safety net under every wake: look for work everywhere, learn lanes that others made.
+  // 7. The safety net under every wake: look for work everywhere, learn lanes that others made.
   const poll = startLoop({
     name: 'poll',
     everyMs: config.poll_interval_ms,
     log,
     async pass() {
       await lanes.refresh();
+      await admitter.refreshFair();
       claimer.wakeAll();
     },
   });
 
-  // 7. Sessions that went to another server are forgotten.
+  // 8. Sessions that went to another server are forgotten.
   const silent = startLoop({ name: 'silent', everyMs: config.heartbeat_ms, log, pass: () => sync.dropSilent() });
 
-  // 8. Partitions of the days ahead.
+  // 9. Partitions of the days ahead.
   const partitions = startLoop({
     name: 'partitions',
     everyMs: hourMs,
@@ -145,7 +174,7 @@ export function startLoops({
     },
   });
 
-  const running: Loop[] = [due, planner, follow, tend, backfill, reap, poll, silent, partitions];
+  const running: Loop[] = [due, planner, follow, tend, backfill, admit, tendKeys, reap, poll, silent, partitions];
   const loops: Loops = {
     dueWithin: (ms, where) => {
       dueClock.soon(ms, where);

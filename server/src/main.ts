@@ -6,6 +6,7 @@ import { newToken } from './base/ids.ts';
 import { type Logger, openLog } from './base/log.ts';
 import { openMetrics } from './base/metrics.ts';
 import type { Config } from './config.ts';
+import { Admitter } from './dispatch/admit.ts';
 import { type Announcement, Announcer } from './dispatch/announce.ts';
 import { Claimer } from './dispatch/claim.ts';
 import { Renewer } from './dispatch/renew.ts';
@@ -44,6 +45,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     idleSlots: () => sessions.idleSlots(),
     connectedWorkers: () => sessions.size,
     waitingSubmits: () => submitter.waiting,
+    waitingForLimit: () => admitter.waiting,
   });
 
   const db = openDatabase({
@@ -60,10 +62,20 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   await lanes.refresh();
 
   const sessions = new Sessions();
-  const claimer = new Claimer({ db, lanes, segments, metrics, log });
+  const admitter = new Admitter({
+    db,
+    lanes,
+    segments: Array.from({ length: segments }, (_, i) => i),
+    metrics,
+    pollIntervalMs: config.poll_interval_ms,
+  });
+  await admitter.refreshFair();
+  const onClaimed: Admitter['claimed'] = (segment, runs) => admitter.claimed(segment, runs);
+  const claimer = new Claimer({ db, lanes, segments, metrics, log, onClaimed });
   const tell = (what: { segments?: Iterable<number>; nextMs?: number | null }): void => {
     const touched = [...(what.segments ?? [])];
     if (touched.length > 0) claimer.wake(touched);
+    if (touched.length > 0) admitter.wake(touched);
     if (what.nextMs != null) loops.dueWithin(what.nextMs);
     if (touched.length > 0 || what.nextMs != null) announcer.say(what);
   };
@@ -74,9 +86,11 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     segments,
     maxWaiting: config.max_waiting_submits,
     metrics,
-    onCreated: ({ ready, waiting, nextMs }) => {
+    onCreated: ({ ready, entry, waiting, nextMs }) => {
       if (nextMs !== null) loops.dueWithin(nextMs, waiting);
-      tell({ segments: ready });
+      if (ready.size > 0) claimer.wake(ready);
+      if (ready.size > 0) announcer.say({ segments: ready });
+      if (entry.size > 0) admitter.wake(entry);
       if (nextMs !== null) announcer.say({ nextMs });
     },
     onScheduled: (where) => {
@@ -94,7 +108,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     leaseMs: config.lease_ms,
     marginMs: config.lease_margin_ms,
     heartbeatMs: config.heartbeat_ms,
-    onSettled: (settled) => {
+    onSettled: (settled, outcomes) => {
+      admitter.left(outcomes.map((outcome) => outcome.run_id));
       tell({ segments: settled.ready, nextMs: settled.nextMs });
       loops.ended(settled.further);
     },
@@ -117,7 +132,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       if (heard.next_ms !== null) loops.dueWithin(heard.next_ms);
     },
   });
-  const loops = startLoops({ config, db, log, metrics, segments, lanes, claimer, sync, announcer });
+  const loops = startLoops({ config, db, log, metrics, segments, lanes, admitter, claimer, sync, announcer });
 
   const editor = new ScheduleEditor({ db, lanes, plan: (segment) => loops.plan(segment) });
   const api = openApi({
@@ -128,6 +143,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     lanes,
     segments,
     submitter,
+    admitter,
     sync,
     announcer,
     editor,

@@ -93,6 +93,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   register(app, jobRoutes.cancelJob, async ({ params: { job_id } }) => {
     requireJobId(job_id, segments);
     const { cancelled, orders } = await cancelJob(db, job_id);
+    parts.admitter.left(cancelled);
     for (const order of orders) sync.cancel(order.session_id, order);
     if (orders.length > 0) announcer.say({ cancels: orders });
     return {
@@ -113,6 +114,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   register(app, jobRoutes.pauseJob, async ({ params: { job_id }, body }) => {
     requireJobId(job_id, segments);
     await pauseJob(db, job_id, body?.note ?? null);
+    await parts.admitter.tend([segmentOf(job_id)]);
     return { job_id, status: (await findJob(job_id)).status };
   });
 

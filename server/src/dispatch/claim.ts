@@ -19,6 +19,8 @@ export interface ClaimerOptions {
   segments: number;
   metrics: Metrics;
   log: Logger;
+  /** Told what was taken out of `ready`. */
+  onClaimed?: (segment: number, runs: readonly ClaimedRun[]) => void;
 }
 
 /** More claimers than this on one database only add latency. */
@@ -215,6 +217,7 @@ export class Claimer {
       if (deep) group.deepAfter.set(segment, restAfter(begun, monotonicMs()));
       release(slots);
       for (const run of runs) this.#lowWater.taken(segment, run.lane_id, Number(run.fence));
+      this.#options.onClaimed?.(segment, runs);
       if (runs.length === slots.length) {
         group.hot.add(segment);
         group.behind.add(segment);
@@ -263,7 +266,7 @@ export class Claimer {
     const [session] = group.sessions;
     if (group.lanes.version !== lanes.version && session !== undefined) {
       const served = [...lanes.all()]
-        .filter((lane) => serves(session, lane))
+        .filter((lane) => !lanes.isEntry(lane) && serves(session, lane))
         .sort((a, b) => b.priority - a.priority || a.lane_id - b.lane_id);
       group.lanes = { version: lanes.version, ids: served.map((lane) => lane.lane_id) };
     }
@@ -272,7 +275,7 @@ export class Claimer {
 }
 
 function serves({ worker }: Session, lane: Lane): boolean {
-  if (worker === null || lane.stage === 'entry') return false;
+  if (worker === null) return false;
   if (lane.requires !== '' && !lane.requires.split(',').every((label) => worker.labels?.includes(label))) return false;
   if (worker.queues !== null && !worker.queues.includes(lane.queue)) return false;
   return lane.executor === 'handler'

@@ -32,8 +32,8 @@ export interface SyncOptions {
   leaseMs: number;
   marginMs: number;
   heartbeatMs: number;
-  /** Told what settles made ready or let wait. */
-  onSettled: (settled: Settled) => void;
+  /** Told what settles made ready or let wait, and of which runs. */
+  onSettled: (settled: Settled, outcomes: readonly Lease[]) => void;
 }
 
 interface Call {
@@ -132,7 +132,7 @@ export class Sync {
   async #settle(outcomes: NonNullable<SyncRequest['outcomes']>): Promise<Lease[]> {
     if (outcomes.length === 0) return [];
     const settled = await settleOutcomes(this.#options, outcomes);
-    this.#options.onSettled(settled);
+    this.#options.onSettled(settled, outcomes);
     return settled.refused;
   }
 

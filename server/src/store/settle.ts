@@ -12,10 +12,13 @@
 // Settling twice gives the same answer: a lease that is not in `running` but stands in `ended_runs` or `attempts` was
 // settled by an earlier call whose answer was lost (findSettled).
 //
+// A run that waits again gives up its place under its keys: it goes back to the lane from which it was admitted.
+//
 // A run whose cancel was asked for is not tried again: its failure is recorded as CANCELLED.
 import { int2s, int8s, texts, uuids } from './arrays.ts';
 import { wholeFrom } from './claim.ts';
 import type { Queryable } from './database.ts';
+import { entryLane } from './lanes.ts';
 import { part, sql } from './sql.ts';
 
 export interface Settlement {
@@ -115,7 +118,7 @@ export async function settleRuns(
     ),
     retried as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
-      select segment, run_id, job_id, lane_id, attempt, cause, 'retry', scheduled_for,
+      select segment, run_id, job_id, ${entryLane(part`settled.lane_id`)}, attempt, cause, 'retry', scheduled_for,
              now() + retry_delay_ms * interval '1 millisecond', now() + retry_delay_ms * interval '1 millisecond'
       from settled
       where move = 'retry'
@@ -128,13 +131,13 @@ export async function settleRuns(
     ),
     held as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
-      select segment, run_id, job_id, lane_id, attempt, cause, 'paused', scheduled_for, due_at, 'infinity'
+      select segment, run_id, job_id, ${entryLane(part`settled.lane_id`)}, attempt, cause, 'paused', scheduled_for, due_at, 'infinity'
       from settled
       where move = 'hold'
     ),
     dead as (
       insert into punctual.dead_letters (segment, run_id, job_id, lane_id, reason, error, attempts, worker_id)
-      select segment, run_id, job_id, lane_id, coalesce(reason, 'failed'), error, attempt, worker_id
+      select segment, run_id, job_id, ${entryLane(part`settled.lane_id`)}, coalesce(reason, 'failed'), error, attempt, worker_id
       from settled
       where move = 'end' and status = 'FAILED'
     ),
@@ -172,12 +175,14 @@ export interface FailingRun extends Lease {
   backoff: string | null;
   /** What is left of the time the whole run may take; null for no limit. */
   left_ms: string | null;
+  /** The concurrency key of its job. */
+  key: string | null;
 }
 
 /** What the rule needs to know to decide whether failed attempts are followed by others. */
 export async function readFailing(db: Queryable, segment: number, leases: readonly Lease[]): Promise<FailingRun[]> {
   return db.query<FailingRun>(sql`
-    select r.run_id, r.lease_id, r.attempt, j.max_retries, j.backoff,
+    select r.run_id, r.lease_id, r.attempt, j.max_retries, j.backoff, j.concurrency_key as key,
            case when j.run_timeout_ms is not null then extract(epoch from ${wholeFrom(part`r`)} - now()) * 1000 + j.run_timeout_ms end as left_ms
     from unnest(${leases.map((lease) => lease.run_id)}::uuid[], ${leases.map((lease) => lease.lease_id)}::uuid[]) as l (run_id, lease_id)
     join punctual.running r on r.segment = ${segment}::smallint and r.run_id = l.run_id and r.lease_id = l.lease_id
