@@ -102,6 +102,7 @@ export const PutFairQueue = closed({
   weights: Type.Optional(
     Type.Record(Label, Type.Number({ minimum: 0.01, maximum: 100 }), {
       maxProperties: limits.max_fair_weights,
+      additionalProperties: false,
       description: 'By user: how many times the share; 1 unless given',
     }),
   ),

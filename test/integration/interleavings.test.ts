@@ -19,6 +19,7 @@ import { getRun } from '@punctual/server/internal/store/runs';
 import { type Settlement, settleRuns } from '@punctual/server/internal/store/settle';
 import { expireSessions, extendSessions, reapRuns, registerSession } from '@punctual/server/internal/store/workers';
 import { type Book, echoWorker, openBook } from '../support/book.ts';
+import { raceOn, within } from '../support/race.ts';
 
 const segment = 0;
 const session = randomUUID();
@@ -95,44 +96,7 @@ const retry = (lease: { run_id: string; lease_id: string }): Settlement => ({
 });
 const plain = { started: true, reason: null, attempt_outcome: null, error: null, result: null, retry_delay_ms: null };
 
-/** Does `first` in a transaction that stays open until `second` has had time to run into it, then commits. */
-async function race<A, B>(
-  first: (tx: Queryable) => Promise<A>,
-  second: () => Promise<B>,
-): Promise<{ first: A; second: B; secondWaited: boolean }> {
-  let secondDone = false;
-  let secondResult: Promise<B> | undefined;
-  let waited = false;
-  const firstResult = await db.transaction(async (tx) => {
-    const result = await first(tx);
-    secondResult = second().finally(() => {
-      secondDone = true;
-    });
-    secondResult.catch(() => {});
-    // Until it waits for our locks, or has passed them by.
-    for (let i = 0; i < 100 && !secondDone; i++) {
-      const blocked = await db.query({
-        name: '',
-        text: `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-        values: [],
-      });
-      if (blocked.length > 0) {
-        waited = true;
-        break;
-      }
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-    return result;
-  });
-  return { first: firstResult, second: await (secondResult as Promise<B>), secondWaited: waited };
-}
-
-/** A database whose transactions all happen inside one that is already open: to make a whole operation the first one. */
-const within = (tx: Queryable): Database => ({
-  query: tx.query.bind(tx),
-  transaction: (work) => work(tx),
-  close: async () => {},
-});
+const race = <A, B>(first: (tx: Queryable) => Promise<A>, second: () => Promise<B>) => raceOn(db, first, second);
 
 async function whole(): Promise<void> {
   assert.deepEqual(await checkInvariants(db), []);
