@@ -109,7 +109,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     marginMs: config.lease_margin_ms,
     heartbeatMs: config.heartbeat_ms,
     onSettled: (settled, outcomes) => {
-      admitter.left(outcomes.map((outcome) => outcome.run_id));
+      admitter.left(outcomes);
       tell({ segments: settled.ready, nextMs: settled.nextMs });
       loops.ended(settled.further);
     },

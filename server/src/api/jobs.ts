@@ -93,7 +93,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   register(app, jobRoutes.cancelJob, async ({ params: { job_id } }) => {
     requireJobId(job_id, segments);
     const { cancelled, orders } = await cancelJob(db, job_id);
-    parts.admitter.left(cancelled);
+    parts.admitter.left(cancelled.map((run_id) => ({ run_id })));
     for (const order of orders) sync.cancel(order.session_id, order);
     if (orders.length > 0) announcer.say({ cancels: orders });
     return {

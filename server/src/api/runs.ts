@@ -66,7 +66,7 @@ export function registerRuns(
     await requireRun(run_id);
     const answer = await cancelRun(db, run_id);
     if (answer === 'cancelled') {
-      admitter.left([run_id]);
+      admitter.left([{ run_id }]);
       return { run_id, status: 'CANCELLED' as const };
     }
     if (answer === 'ended') throw ended(await requireRun(run_id));

@@ -65,14 +65,14 @@ export class Admitter {
   }
 
   /** These runs ended, wait again, or were taken by workers: those that held a place may have given it up. */
-  left(runIds: Iterable<string>): void {
+  left(runs: Iterable<{ run_id: string }>): void {
     if (this.#held.size === 0) return;
     const touched = new Set<number>();
-    for (const runId of runIds) {
-      const segment = segmentOf(runId);
+    for (const { run_id } of runs) {
+      const segment = segmentOf(run_id);
       if (!this.#held.has(segment)) continue;
       const { left } = this.#newsOf(segment);
-      if (left.size < maxNews) left.add(runId);
+      if (left.size < maxNews) left.add(run_id);
       touched.add(segment);
     }
     if (touched.size > 0) this.onWake(touched);
@@ -85,7 +85,7 @@ export class Admitter {
     const admitted = runs.filter((run) => lanes.get(run.lane_id).entry_lane_id !== null);
     if (admitted.length === 0) return;
     this.#held.add(segment);
-    if (this.#fair.size > 0) this.left(admitted.map((run) => run.run_id));
+    if (this.#fair.size > 0) this.left(admitted);
   }
 
   /** One pass over a segment; answers how many runs it took or admitted. */
@@ -94,9 +94,11 @@ export class Admitter {
     const news = this.#news.get(segment);
     this.#news.delete(segment);
     await lanes.ensureTwins();
+    const deep = this.#isDeep(segment);
+    if (deep) this.#deepAt.set(segment, monotonicMs() + this.#parts.pollIntervalMs);
     const done = await admitRuns(db, {
       segment,
-      entries: this.#entriesOf(segment, this.#isDeep(segment)),
+      entries: this.#entriesOf(segment, deep),
       fair: this.#fair,
       left: [...(news?.left ?? [])],
       keys: [...(news?.keys ?? [])],
@@ -115,7 +117,7 @@ export class Admitter {
   async next(segments: readonly number[]): Promise<{ segment: number; in_ms: number }[]> {
     if (!this.#parts.lanes.admitting) return [];
     const entries = segments.flatMap((segment) =>
-      this.#entriesOf(segment, false).map((entry) => ({ segment, ...entry })),
+      this.#entriesOf(segment, this.#isDeep(segment)).map((entry) => ({ segment, ...entry })),
     );
     const told = segments.filter((segment) => this.#news.has(segment)).map((segment) => ({ segment, in_ms: 0 }));
     return [...told, ...(await nextLooks(this.#parts.db, segments, entries))];
@@ -167,12 +169,9 @@ export class Admitter {
     return news;
   }
 
-  /** Once a poll interval a pass looks from the start, also for rows that committed late, below the mark. */
+  /** Once a poll interval we look from the start, also for rows that committed late, below the mark. */
   #isDeep(segment: number): boolean {
-    const now = monotonicMs();
-    if (now < (this.#deepAt.get(segment) ?? 0)) return false;
-    this.#deepAt.set(segment, now + this.#parts.pollIntervalMs);
-    return true;
+    return monotonicMs() >= (this.#deepAt.get(segment) ?? 0);
   }
 
   #entriesOf(segment: number, deep: boolean): { lane_id: number; after: number }[] {
