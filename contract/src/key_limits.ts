@@ -8,7 +8,7 @@ import { closed, described, Id, Label, NextCursor, nullable, PageQuery, Timestam
 export const LimitKey = Type.String({
   minLength: 1,
   maxLength: limits.max_label_chars,
-  pattern: `${labelPattern.replace('^', '^(\\*|').replace('$', ')$')}`,
+  pattern: labelPattern.replace('^', '^(\\*|').replace('$', ')$'),
   description: 'The concurrency_key of jobs, or * for all keys that have no limit of their own',
 });
 

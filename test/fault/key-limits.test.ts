@@ -5,9 +5,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { Client } from '@punctual/sdk';
+import { type Database, openDatabase } from '@punctual/server/internal/store/database';
+import { checkInvariants } from '@punctual/server/internal/store/invariants';
+import { createDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
 import { type LedgerLine, readLedger, startLedgerWorker } from '../support/ledger.ts';
+import { startServerProcess } from '../support/process.ts';
 
 const keys = 50;
 const runsOfEach = 12;
@@ -67,5 +72,67 @@ test('three servers, workers killed with -9, fifty keys: never more of a key at 
   } finally {
     await Promise.all(workers.map((worker) => worker.kill('SIGKILL').catch(() => {})));
     rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+/** Those that workers might have now, by key; then some of them end. Answers how many did. */
+async function endSome(db: Database, check: (key: string, places: number) => void): Promise<number> {
+  const ask = <Row extends object>(text: string) => db.query<Row>({ name: '', text, values: [] });
+  const admitted = await ask<{ key: string; places: number }>(
+    `select j.concurrency_key as key, count(*)::integer as places
+     from punctual.ready r
+     join punctual.lanes l using (lane_id)
+     join punctual.jobs j using (segment, job_id)
+     where l.stage = 'admitted'
+     group by 1`,
+  );
+  for (const { key, places } of admitted) check(key, places);
+  const ended = await ask(
+    `with done as (
+       delete from punctual.ready r
+       using punctual.lanes l
+       where l.lane_id = r.lane_id and l.stage = 'admitted' and random() < 0.7
+       returning r.*
+     )
+     insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, scheduled_for, due_at, started_at)
+     select segment, run_id, job_id, lane_id, 1, cause, 'SUCCESS', scheduled_for, due_at, now() from done
+     returning run_id`,
+  );
+  return ended.length;
+}
+
+test('three servers, killed with -9 while they admit: never more of a key than its limit, and nobody is forgotten', async () => {
+  const { url, drop } = await createDatabase({ migrated: true, segments: 4 });
+  const db = openDatabase({ url, poolSize: 2, queryTimeoutMs: 30_000 });
+  const start = () => startServerProcess(url, { PUNCTUAL_POLL_INTERVAL_MS: '50', PUNCTUAL_QUERY_TIMEOUT_MS: '3000' });
+  const servers = await Promise.all([start(), start(), start()]);
+  try {
+    const client = new Client({ url: servers[0]?.url });
+    const limit = (key: string): number => 1 + (Number(key.slice(1)) % 4);
+    for (let i = 0; i < 20; i++) await client.limits.put(`k${i}`, { max_concurrency: limit(`k${i}`) });
+    const jobs = Array.from({ length: 300 }, (_, i) => ({ type: 'nobody', concurrency_key: `k${i % 20}` }));
+    await client.jobs.createMany(jobs);
+    client.close();
+    const killing = (async () => {
+      for (let left = kills; left > 0; left--) {
+        await new Promise((resolve) => setTimeout(resolve, Math.random() * 300));
+        await servers[left % 3]?.kill('SIGKILL');
+        servers[left % 3] = await start();
+      }
+    })();
+    let ended = 0;
+    const deadline = performance.now() + 120_000;
+    while (ended < jobs.length && performance.now() < deadline) {
+      ended += await endSome(db, (key, places) => assert.ok(places <= limit(key), `${places} of ${key}`));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    await killing;
+    assert.equal(ended, jobs.length);
+    await Promise.all(servers.map((server) => server.kill('SIGTERM')));
+    assert.deepEqual(await checkInvariants(db), []);
+  } finally {
+    await Promise.all(servers.map((server) => server.kill('SIGKILL').catch(() => {})));
+    await db.close();
+    await drop();
   }
 });
