@@ -108,6 +108,12 @@ const entries: Entry[] = [
     load: async () => (await import('./commands/operations.ts')).addOperations,
   },
   {
+    name: 'limits',
+    summary: 'Limit how many runs of a key start at once and how fast; share queues fairly between users',
+    group: using,
+    load: async () => (await import('./commands/limits.ts')).addLimits,
+  },
+  {
     name: 'workers',
     summary: 'List the workers',
     group: using,

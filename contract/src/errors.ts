@@ -38,6 +38,7 @@ export const errorTable = {
   breaker_not_found: { status: 404, meaning: 'The type has no circuit breaker.' },
   operation_not_found: { status: 404, meaning: 'No operation has this id.' },
   calendar_not_found: { status: 404, meaning: 'No calendar has this name.' },
+  limit_not_found: { status: 404, meaning: 'No such limit is set.' },
   method_not_allowed: {
     status: 405,
     meaning: 'The path exists, but not with this method; the Allow header lists those it takes.',
@@ -82,6 +83,10 @@ export const errorTable = {
   too_many_lanes: {
     status: 422,
     meaning: 'There are too many different combinations of queue, type and priority; put what varies into the payload.',
+  },
+  too_many_fair_queues: {
+    status: 422,
+    meaning: 'So many queues are shared fairly already that no further one can be; remove one first.',
   },
   bulk_refused: {
     status: 422,

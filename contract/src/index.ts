@@ -4,9 +4,11 @@ import * as deadLetters from './dead_letters.ts';
 import * as forecast from './forecast.ts';
 import * as gates from './gates.ts';
 import * as jobs from './jobs.ts';
+import * as keyLimits from './key_limits.ts';
 import * as operations from './operations.ts';
 import * as problem from './problem.ts';
 import * as queues from './queues.ts';
+import * as rates from './rates.ts';
 import type { Route } from './route.ts';
 import * as runs from './runs.ts';
 import * as schedules from './schedules.ts';
@@ -20,6 +22,7 @@ export * from './errors.ts';
 export * from './forecast.ts';
 export * from './gates.ts';
 export * from './jobs.ts';
+export * from './key_limits.ts';
 export * from './limits.ts';
 export * from './openapi.ts';
 export * from './operations.ts';
@@ -45,6 +48,7 @@ export const routes = {
   ...gates.gateRoutes,
   ...deadLetters.deadLetterRoutes,
   ...operations.operationRoutes,
+  ...keyLimits.keyLimitRoutes,
   ...workers.workerRoutes,
   ...service.serviceRoutes,
 } as const satisfies Record<string, Route>;
@@ -82,6 +86,10 @@ export const components = {
   DeadLetter: deadLetters.DeadLetter,
   OperationFilter: operations.OperationFilter,
   Operation: operations.Operation,
+  KeyLimit: keyLimits.KeyLimit,
+  KeyUse: keyLimits.KeyUse,
+  Rate: rates.Rate,
+  FairQueue: keyLimits.FairQueue,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,
   SyncRequest: workers.SyncRequest,

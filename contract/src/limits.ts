@@ -26,6 +26,17 @@ export const limits = {
   max_labels: 16,
   /** How much of a rate one run may use. */
   max_units: 1000,
+  /** Who holds a place is counted whenever one becomes free. */
+  max_key_concurrency: 10_000,
+  max_rate_units: 1_000_000,
+  /** A day: slower is a schedule. */
+  max_rate_per_ms: 31 * 24 * 3600 * 1000,
+  max_shown_holders: 100,
+  /** Counts that are shown go no further: counting more costs more than it tells. */
+  max_counted: 10_000,
+  /** Every server keeps them in memory. */
+  max_fair_queues: 1000,
+  max_fair_weights: 1000,
   max_priority: 9,
   max_retries: 100,
   /** A week: longer work is better split into runs. */
@@ -67,8 +78,6 @@ export const limits = {
   /** Gates, settings of queues and limits of queues and types: every server keeps them all in memory. */
   max_rules: 10_000,
   max_concurrency: 1_000_000,
-  /** A month: slower rates are schedules. */
-  max_rate_per_ms: 31 * 24 * 3600 * 1000,
   /** A day: what fails more slowly is better watched by an alert. */
   max_breaker_ms: 24 * 3600 * 1000,
   max_ageing_ms: 7 * 24 * 3600 * 1000,
@@ -79,6 +88,7 @@ export const defaults = {
   priority: 5,
   max_retries: 3,
   units: 1,
+  fair_share: 100,
   timeout_ms: 3600 * 1000,
   page: 50,
   breaker: { min_attempts: 20, window_ms: 60_000, cool_down_ms: 30_000 },

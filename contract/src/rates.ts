@@ -7,14 +7,14 @@ export const Rate = closed(
   {
     units: Type.Integer({
       minimum: 1,
-      maximum: 1_000_000,
+      maximum: limits.max_rate_units,
       description: 'So many units (a run uses one, or its `units`)',
     }),
     per_ms: Type.Integer({ minimum: 1, maximum: limits.max_rate_per_ms, description: 'in so many milliseconds' }),
     burst: Type.Optional(
       Type.Integer({
         minimum: 1,
-        maximum: 1_000_000,
+        maximum: limits.max_rate_units,
         description: 'So many at once after a quiet time; `units` unless given',
       }),
     ),

@@ -50,7 +50,7 @@ export const Run = Type.Object(
     reason: nullable(
       Type.String({
         description:
-          'More about the status: due_later, retry, snooze, paused, cancelling, timed_out, run_timed_out, lost, …',
+          'More about the status: due_later, retry, snooze, paused, overlap, limit, cancelling, timed_out, run_timed_out, lost, …',
       }),
     ),
     due_at: nullable(Timestamp),

@@ -15,9 +15,10 @@ import type {
 import { fillPath, routes } from '@punctual/contract/plain';
 import { backfillCalls } from './backfills.ts';
 import { deadLetterCalls } from './dead_letters.ts';
-import { breakerCalls, gateCalls, limitCalls, queueCalls } from './flow.ts';
+import { breakerCalls, gateCalls, queueCalls } from './flow.ts';
 import { HttpCaller } from './http/caller.ts';
 import { jobCalls } from './jobs.ts';
+import { limitCalls } from './limits.ts';
 import { operationCalls } from './operations.ts';
 import { runCalls } from './runs.ts';
 import { calendarCalls, scheduleCalls } from './schedules.ts';
@@ -53,9 +54,9 @@ export class Client {
   readonly queues: ReturnType<typeof queueCalls>;
   readonly gates: ReturnType<typeof gateCalls>;
   readonly breakers: ReturnType<typeof breakerCalls>;
-  readonly limits: ReturnType<typeof limitCalls>;
   readonly operations: ReturnType<typeof operationCalls>;
   readonly calendars: ReturnType<typeof calendarCalls>;
+  readonly limits: ReturnType<typeof limitCalls>;
   readonly workers: { list: () => Promise<WorkerList> };
   readonly #caller: HttpCaller;
 
@@ -76,9 +77,9 @@ export class Client {
     this.queues = queueCalls(call);
     this.gates = gateCalls(call);
     this.breakers = breakerCalls(call);
-    this.limits = limitCalls(call);
     this.operations = operationCalls(call);
     this.calendars = calendarCalls(call);
+    this.limits = limitCalls(call);
     this.workers = { list: () => this.call(routes.listWorkers, {}) };
   }
 

@@ -1,6 +1,5 @@
-// The calls about queues, gates and the limits of queues and types, as `client.queues`, `client.gates`,
-// `client.breakers` and `client.limits`.
-import type { GateKind, SetBreaker, SetGate, SetLaneLimit, SetQueue } from '@punctual/contract';
+// The calls about queues, gates and circuit breakers, as `client.queues`, `client.gates` and `client.breakers`.
+import type { GateKind, SetBreaker, SetGate, SetQueue } from '@punctual/contract';
 import { routes } from '@punctual/contract/plain';
 import type { Call } from './client.ts';
 
@@ -26,14 +25,5 @@ export function breakerCalls(call: Call) {
     list: () => call(routes.listBreakers, {}),
     set: (type: string, body: SetBreaker) => call(routes.setBreaker, { params: { type }, body }),
     delete: (type: string) => call(routes.deleteBreaker, { params: { type } }),
-  };
-}
-
-export function limitCalls(call: Call) {
-  return {
-    list: () => call(routes.listLaneLimits, {}),
-    /** Limits a queue or a type; null takes a limit away. */
-    set: (kind: GateKind, name: string, body: SetLaneLimit) =>
-      call(routes.setLaneLimit, { params: { kind, name }, body }),
   };
 }

@@ -3,6 +3,7 @@ import type { Logger } from './base/log.ts';
 import { type Loop, type LoopOptions, startLoop } from './base/loop.ts';
 import type { Metrics } from './base/metrics.ts';
 import type { Config } from './config.ts';
+import type { Admitter } from './dispatch/admit.ts';
 import { ageOnce } from './dispatch/age.ts';
 import type { Announcer } from './dispatch/announce.ts';
 import type { Breakers } from './dispatch/breakers.ts';
@@ -37,6 +38,7 @@ export interface LoopsOptions {
   flow: Flow;
   breakers: Breakers;
   starts: Starts;
+  admitter: Admitter;
   claimer: Claimer;
   sync: Sync;
   announcer: Announcer;
@@ -79,6 +81,7 @@ export function startLoops({
   flow,
   breakers,
   starts,
+  admitter,
   claimer,
   sync,
   announcer,
@@ -92,6 +95,7 @@ export function startLoops({
   };
   const ready = (segment: number, nextMs: number | null = null): void => {
     claimer.wake([segment]);
+    admitter.wake([segment]);
     if (nextMs !== null) loops.dueWithin(nextMs, [segment]);
     announcer.say({ segments: [segment], nextMs });
   };
@@ -153,6 +157,28 @@ export function startLoops({
     pass: (signal) => operateOnce(operatorParts, signal),
   });
 
+  // Runs with a key or in a fair queue are admitted; what nobody was woken for is found by tending.
+  const admitClock = new SegmentClock({
+    segments: all,
+    pollIntervalMs: config.poll_interval_ms,
+    act: (segment) => admitter.pass(segment),
+    ask: (some) => admitter.next(some),
+  });
+  const admit = start({ name: 'admit', everyMs: config.poll_interval_ms, pass: () => admitClock.pass() });
+  admitter.onWake = (where) => {
+    admitClock.soon(0, where);
+    admit.wake();
+  };
+  admitter.onAdmitted = (segment) => {
+    claimer.wake([segment]);
+    announcer.say({ segments: [segment] });
+  };
+  start({
+    name: 'tend keys',
+    everyMs: hourMs,
+    pass: async () => Math.max(2 * config.poll_interval_ms, await admitter.tend()),
+  });
+
   // Runs of workers that fell silent are taken back.
   start({
     name: 'reap',
@@ -160,6 +186,7 @@ export function startLoops({
     async pass() {
       const reaped = await reapOnce({ db, segments, queryTimeoutMs: config.query_timeout_ms, metrics, log });
       claimer.wake(reaped.segments);
+      if (reaped.segments.size > 0) await admitter.tend([...reaped.segments]);
     },
   });
 
@@ -191,6 +218,7 @@ export function startLoops({
     everyMs: config.poll_interval_ms,
     async pass() {
       await lanes.refresh();
+      await admitter.refreshFair();
       claimer.wakeAll();
     },
   });

@@ -6,6 +6,7 @@ import { newToken } from './base/ids.ts';
 import { type Logger, openLog } from './base/log.ts';
 import { openMetrics } from './base/metrics.ts';
 import type { Config } from './config.ts';
+import { Admitter } from './dispatch/admit.ts';
 import { type Announcement, Announcer, sqlVoice } from './dispatch/announce.ts';
 import { Breakers } from './dispatch/breakers.ts';
 import { Claimer } from './dispatch/claim.ts';
@@ -48,6 +49,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     idleSlots: () => sessions.idleSlots(),
     connectedWorkers: () => sessions.size,
     waitingSubmits: () => submitter.waiting + uniqueSubmitter.waiting,
+    waitingForLimit: () => admitter.waiting,
   });
 
   const db = openDatabase({
@@ -66,8 +68,26 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   await flow.refresh();
 
   const sessions = new Sessions();
+  const admitter = new Admitter({
+    db,
+    lanes,
+    segments: Array.from({ length: segments }, (_, i) => i),
+    metrics,
+    pollIntervalMs: config.poll_interval_ms,
+  });
+  await admitter.refreshFair();
   const starts = new Starts(db);
-  const claimer = new Claimer({ db, lanes, flow, starts, segments, metrics, log, onRefill: () => loops.refillSoon() });
+  const claimer = new Claimer({
+    db,
+    lanes,
+    flow,
+    starts,
+    segments,
+    metrics,
+    log,
+    onRefill: () => loops.refillSoon(),
+    onClaimed: (segment, runs) => admitter.claimed(segment, runs),
+  });
   flow.onChange = () => claimer.wakeAll();
   const flowChanged = (): void => {
     loops.flowChanged();
@@ -77,6 +97,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const tell = (what: { segments?: Iterable<number>; lane?: number | undefined; nextMs?: number | null }): void => {
     const touched = [...(what.segments ?? [])];
     if (touched.length > 0) claimer.wake(touched, { lane: what.lane });
+    if (touched.length > 0) admitter.wake(touched);
     if (what.nextMs != null) loops.dueWithin(what.nextMs);
     if (touched.length > 0 || what.nextMs != null) announcer.say(what);
   };
@@ -86,9 +107,11 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     segments,
     maxWaiting: config.max_waiting_submits,
     metrics,
-    onCreated: ({ ready, lane, waiting, nextMs }) => {
+    onCreated: ({ ready, lane, entry, waiting, nextMs }) => {
       if (nextMs !== null) loops.dueWithin(nextMs, waiting);
-      tell({ segments: ready, lane });
+      if (ready.size > 0) claimer.wake(ready, { lane });
+      if (ready.size > 0) announcer.say({ segments: ready });
+      if (entry.size > 0) admitter.wake(entry);
       if (nextMs !== null) announcer.say({ nextMs });
     },
     onScheduled: (where) => {
@@ -119,7 +142,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       claimer.roomFreed();
       announcer.say({ flow: 'freed' });
     },
-    onSettled: (settled) => {
+    onSettled: (settled, outcomes) => {
+      admitter.left(outcomes);
       tell({ segments: settled.ready, nextMs: settled.nextMs });
       loops.ended(settled.further);
     },
@@ -156,6 +180,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     flow,
     breakers,
     starts,
+    admitter,
     claimer,
     sync,
     announcer,
@@ -171,6 +196,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     segments,
     submitter,
     uniqueSubmitter,
+    admitter,
     sync,
     announcer,
     editor,

@@ -156,7 +156,7 @@ test('the limits of a queue and of a type hold over three servers', async () => 
   await using house = await openHouse({ servers: 3 });
   const watch = watcher(15);
   await house.client.queues.set('mail', { max_concurrency: 5 });
-  await house.client.limits.set('type', 'slow', { max_concurrency: 2 });
+  await house.client.limits.setLane('type', 'slow', { max_concurrency: 2 });
   await new Promise((resolve) => setTimeout(resolve, 700));
   for (const { url } of [...house.servers, ...house.servers])
     await house.addWorker({ quick: watch.handler, slow: watch.handler }, { url, slots: 10 });
@@ -169,7 +169,7 @@ test('the limits of a queue and of a type hold over three servers', async () => 
   assert.ok(watch.most('queue mail') <= 5, `${watch.most('queue mail')} ran at once in the queue`);
   assert.ok(watch.most('type slow') <= 2, `${watch.most('type slow')} of the type ran at once`);
   assert.ok(watch.most('queue mail') >= 3, 'the limit is used');
-  const { limits } = await house.client.limits.list();
+  const { limits } = await house.client.limits.listLanes();
   assert.deepEqual(
     limits.map(({ kind, name, max_concurrency }) => `${kind} ${name} ${max_concurrency}`),
     ['queue mail 5', 'type slow 2'],
@@ -179,16 +179,16 @@ test('the limits of a queue and of a type hold over three servers', async () => 
 test('a limit can be raised, lowered and taken away while runs wait', async () => {
   await using house = await openHouse({ servers: 2 });
   const watch = watcher(30);
-  await house.client.limits.set('type', 'echo', { max_concurrency: 0 });
+  await house.client.limits.setLane('type', 'echo', { max_concurrency: 0 });
   await new Promise((resolve) => setTimeout(resolve, 700));
   for (const { url } of house.servers) await house.addWorker({ echo: watch.handler }, { url, slots: 20 });
   await create(house, {}, 40);
   await new Promise((resolve) => setTimeout(resolve, 500));
   assert.equal(watch.most(), 0);
-  await house.client.limits.set('type', 'echo', { max_concurrency: 2 });
+  await house.client.limits.setLane('type', 'echo', { max_concurrency: 2 });
   await eventually(async () => assert.ok((await house.count('ended_runs')) >= 6));
   assert.equal(watch.most(), 2);
-  await house.client.limits.set('type', 'echo', { max_concurrency: null });
+  await house.client.limits.setLane('type', 'echo', { max_concurrency: null });
   await eventually(async () => assert.equal(await house.count('ended_runs'), 40));
   assert.ok(watch.most() > 5);
 });
@@ -196,7 +196,7 @@ test('a limit can be raised, lowered and taken away while runs wait', async () =
 test('a rate bounds how many runs start in a while, over two servers', async () => {
   await using house = await openHouse({ servers: 2 });
   const watch = watcher(1);
-  await house.client.limits.set('type', 'echo', { rate: { units: 20, per_ms: 1_000, burst: 5 } });
+  await house.client.limits.setLane('type', 'echo', { rate: { units: 20, per_ms: 1_000, burst: 5 } });
   await new Promise((resolve) => setTimeout(resolve, 700));
   for (const { url } of house.servers) await house.addWorker({ echo: watch.handler }, { url, slots: 20 });
   await create(house, {}, 30);

@@ -22,7 +22,12 @@ import { type Book, echoWorker, openBook } from '../support/book.ts';
 const segment = 1;
 const session = randomUUID();
 const slot = { session_id: session, worker_id: 'w' };
-const metrics = openMetrics({ idleSlots: () => 0, connectedWorkers: () => 0, waitingSubmits: () => 0 });
+const metrics = openMetrics({
+  idleSlots: () => 0,
+  connectedWorkers: () => 0,
+  waitingSubmits: () => 0,
+  waitingForLimit: () => 0,
+});
 let book: Book;
 let app: Application;
 let tx: pg.Client;

@@ -99,6 +99,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   register(app, jobRoutes.cancelJob, async ({ params: { job_id } }) => {
     requireJobId(job_id, segments);
     const { cancelled, orders } = await cancelJob(db, job_id);
+    parts.admitter.left(cancelled.map((run_id) => ({ run_id })));
     for (const order of orders) sync.cancel(order.session_id, order);
     if (orders.length > 0) announcer.say({ cancels: orders });
     return {
@@ -119,6 +120,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   register(app, jobRoutes.pauseJob, async ({ params: { job_id }, body }) => {
     requireJobId(job_id, segments);
     await pauseJob(db, job_id, body?.note ?? null);
+    await parts.admitter.tend([segmentOf(job_id)]);
     return { job_id, status: (await findJob(job_id)).status };
   });
 

@@ -18,7 +18,7 @@ export function isRunId(id: string, segments: number): boolean {
 
 export function registerRuns(
   app: FastifyInstance,
-  { db, segments, allSegments, sync, announcer, tell }: ApiParts,
+  { db, segments, allSegments, admitter, sync, announcer, tell }: ApiParts,
 ): void {
   const requireRun = async (runId: string) => {
     const run = isRunId(runId, segments) ? await getRun(db, runId) : null;
@@ -66,7 +66,10 @@ export function registerRuns(
   register(app, runRoutes.cancelRun, async ({ params: { run_id } }) => {
     await requireRun(run_id);
     const answer = await cancelRun(db, run_id);
-    if (answer === 'cancelled') return { run_id, status: 'CANCELLED' as const };
+    if (answer === 'cancelled') {
+      admitter.left([{ run_id }]);
+      return { run_id, status: 'CANCELLED' as const };
+    }
     if (answer === 'ended') throw ended(await requireRun(run_id));
     sync.cancel(answer.session_id, answer);
     announcer.say({ cancels: [answer] });

@@ -7,6 +7,7 @@ export function openMetrics(gauges: {
   idleSlots: () => number;
   connectedWorkers: () => number;
   waitingSubmits: () => number;
+  waitingForLimit: () => number;
 }) {
   const registry = new Registry();
   const registers = [registry];
@@ -23,6 +24,11 @@ export function openMetrics(gauges: {
   gauge('punctual_idle_slots', 'Free slots of the workers connected to this server', gauges.idleSlots);
   gauge('punctual_connected_workers', 'Workers connected to this server', gauges.connectedWorkers);
   gauge('punctual_waiting_submits', 'Jobs in memory that are being written', gauges.waitingSubmits);
+  gauge(
+    'punctual_runs_waiting_for_limit',
+    'Due runs that wait for room under a key or a fair share',
+    gauges.waitingForLimit,
+  );
   const requests = new Map<string, Histogram.Internal<'operation' | 'status'>>();
   const requestSeconds = new Histogram({
     name: 'punctual_http_request_duration_seconds',
@@ -44,6 +50,11 @@ export function openMetrics(gauges: {
     runsHandedOver: new Counter({
       name: 'punctual_runs_handed_over_total',
       help: 'Runs leased by the statement that created them, without a claim',
+      registers,
+    }),
+    runsAdmitted: new Counter({
+      name: 'punctual_runs_admitted_total',
+      help: 'Runs that this server gave a place under their key or fair share',
       registers,
     }),
     occurrences: new Counter({

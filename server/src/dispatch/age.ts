@@ -2,7 +2,7 @@
 // is always overtaken starts in the end.
 import { type FlowTable, raised } from '../rules/flow.ts';
 import type { Database } from '../store/database.ts';
-import type { Lanes } from '../store/lanes.ts';
+import type { Lane, Lanes } from '../store/lanes.ts';
 import { findOld, raiseOld } from '../store/queues.ts';
 
 const maxRaised = 500;
@@ -18,7 +18,10 @@ export interface AgeParts {
 
 export async function ageOnce({ db, lanes, flow, segments, onRaised }: AgeParts): Promise<void> {
   for (const { queue, ageing_ms } of flow.ageing()) {
-    const some = [...lanes.all()].filter((lane) => lane.queue === queue && flow.stateOf(lane) === 'open');
+    // What was admitted under a key has a place already, and keeps it.
+    const ages = (lane: Lane): boolean =>
+      lane.queue === queue && lane.stage !== 'admitted' && flow.stateOf(lane) === 'open';
+    const some = [...lanes.all()].filter(ages);
     for (const { segment, lane_id } of await findOld(db, segments, { lanes: some, ageing_ms })) {
       const from = lanes.get(lane_id);
       const above = raised(from);

@@ -32,6 +32,8 @@ export interface ClaimerOptions {
   log: Logger;
   /** Told that `refill` is to be called again, perhaps sooner than it said. */
   onRefill: () => void;
+  /** Told what was taken out of `ready`. */
+  onClaimed?: (segment: number, runs: readonly ClaimedRun[]) => void;
 }
 
 /** More claimers than this on one database only add latency. */
@@ -226,6 +228,7 @@ export class Claimer {
         const runs = await this.#withKept(segment, await claimRuns(this.#options.db, order, 'due'));
         release(slots);
         taken += runs.length;
+        this.#options.onClaimed?.(segment, runs);
         await this.#deliver(runs, lease_id, slots);
       } catch (error) {
         this.#claimFailed(slots);
@@ -269,7 +272,8 @@ export class Claimer {
       for (const session of group.sessions) {
         const { worker } = session;
         if (worker === null || freeSlots(session) === 0) continue;
-        const lanes = [...this.#options.lanes.all()].filter((lane) => lane.type === type && serves(worker, lane));
+        const { lanes: all } = this.#options;
+        const lanes = [...all.all()].filter((lane) => lane.type === type && !all.isEntry(lane) && serves(worker, lane));
         if (lanes.length > 0) return { session, laneIds: lanes.map((lane) => lane.lane_id) };
       }
     return null;
@@ -305,6 +309,7 @@ export class Claimer {
       }
       release(slots);
       for (const run of runs) this.#lowWater.taken(segment, run.lane_id, Number(run.fence));
+      this.#options.onClaimed?.(segment, runs);
       const full = runs.length === slots.length;
       if (full) group.behind.add(segment);
       else if (all) group.behind.delete(segment);
@@ -391,7 +396,7 @@ export class Claimer {
     const [session] = group.sessions;
     const of = `${lanes.version} ${flow.table.version}`;
     if (group.served.of !== of && session?.worker != null)
-      group.served = { of, lanes: serveLanes(session.worker, lanes.all(), flow.table) };
+      group.served = { of, lanes: serveLanes(session.worker, lanes, flow.table) };
     return group.served.lanes;
   }
 }

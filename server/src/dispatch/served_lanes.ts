@@ -3,7 +3,7 @@
 // them side by side. Lanes behind a closed gate are left out, so what waits there costs a claim nothing.
 import type { WorkerDescription } from '@punctual/contract';
 import type { FlowTable, LimitKey } from '../rules/flow.ts';
-import type { Lane } from '../store/lanes.ts';
+import type { Lane, Lanes } from '../store/lanes.ts';
 
 export interface ServedLane {
   lane_id: number;
@@ -20,21 +20,21 @@ export interface ServedLanes {
   worstRank: number;
 }
 
-export function serveLanes(worker: WorkerDescription, all: Iterable<Lane>, flow: FlowTable): ServedLanes {
-  const served = [...all]
-    .filter((lane) => serves(worker, lane) && flow.stateOf(lane) === 'open')
+export function serveLanes(worker: WorkerDescription, lanes: Lanes, flow: FlowTable): ServedLanes {
+  const served = [...lanes.all()]
+    .filter((lane) => !lanes.isEntry(lane) && serves(worker, lane) && flow.stateOf(lane) === 'open')
     .map((lane) => ({ lane, turn: worker.queues?.indexOf(lane.queue) ?? 0 }))
     .sort((a, b) => a.turn - b.turn || b.lane.priority - a.lane.priority || a.lane.lane_id - b.lane.lane_id);
   let rank = 0;
-  const lanes = served.map(({ lane, turn }, i): ServedLane => {
+  const ranked = served.map(({ lane, turn }, i): ServedLane => {
     const before = served[i - 1];
     if (before !== undefined && (before.turn !== turn || before.lane.priority !== lane.priority)) rank++;
     return { lane_id: lane.lane_id, rank, limits: flow.limitsOf(lane) };
   });
   return {
-    lanes,
-    rankOf: new Map(lanes.map((lane) => [lane.lane_id, lane.rank])),
-    free: new Set(lanes.flatMap((lane) => (isLimited(lane) ? [] : [lane.lane_id]))),
+    lanes: ranked,
+    rankOf: new Map(ranked.map((lane) => [lane.lane_id, lane.rank])),
+    free: new Set(ranked.flatMap((lane) => (isLimited(lane) ? [] : [lane.lane_id]))),
     worstRank: rank,
   };
 }
@@ -44,7 +44,6 @@ export function isLimited({ limits }: ServedLane): boolean {
 }
 
 export function serves(worker: WorkerDescription, lane: Lane): boolean {
-  if (lane.stage === 'entry') return false;
   if (lane.requires !== '' && !lane.requires.split(',').every((label) => worker.labels?.includes(label))) return false;
   if (worker.queues !== null && !worker.queues.includes(lane.queue)) return false;
   return lane.executor === 'handler'

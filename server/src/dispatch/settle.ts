@@ -8,6 +8,7 @@ import { afterFailure } from '../rules/backoff.ts';
 import { parseBackoff } from '../rules/job.ts';
 import { afterSnooze } from '../rules/snooze.ts';
 import type { Queryable } from '../store/database.ts';
+import { blockKeys } from '../store/key_limits.ts';
 import {
   type FailingRun,
   findSettled,
@@ -107,6 +108,7 @@ async function decide(db: Queryable, segment: number, outcomes: readonly Outcome
   const facts = new Map(
     (failing.length === 0 ? [] : await readFailing(db, segment, failing)).map((run) => [leaseText(run), run]),
   );
+  await slowDown(db, segment, failing, facts);
   return outcomes.map((outcome) => {
     const { run_id, lease_id } = outcome;
     if (outcome.status === 'RELEASED')
@@ -124,6 +126,21 @@ async function decide(db: Queryable, segment: number, outcomes: readonly Outcome
       error: cleanText(outcome.error_message),
     };
   });
+}
+
+/** A target that asks for a pause gets it from all runs of the key, before this one's place is given to another. */
+async function slowDown(
+  db: Queryable,
+  segment: number,
+  failing: readonly Outcome[],
+  facts: ReadonlyMap<string, FailingRun>,
+): Promise<void> {
+  const blocks = failing.flatMap((outcome) => {
+    const key = facts.get(leaseText(outcome))?.key ?? null;
+    const for_ms = outcome.retry_after_ms ?? 0;
+    return key === null || for_ms === 0 ? [] : [{ key, for_ms }];
+  });
+  if (blocks.length > 0) await blockKeys(db, segment, blocks);
 }
 
 /** A run that was claimed although it must not start, or for a worker that is gone. */

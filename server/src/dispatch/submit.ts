@@ -52,6 +52,14 @@ interface Pending {
   reject: (error: unknown) => void;
 }
 
+interface Where {
+  ready: Set<number>;
+  /** The lane of what is ready, when it is one. */
+  lane: number | undefined;
+  entry: Set<number>;
+  waiting: Set<number>;
+}
+
 export interface SubmitterOptions {
   db: Database;
   lanes: Lanes;
@@ -59,14 +67,11 @@ export interface SubmitterOptions {
   maxWaiting: number;
   claimer: Claimer;
   metrics: Metrics;
-  /** Told after each commit: where runs are ready, where they wait, and in how many ms the first of those is due. */
-  onCreated: (created: {
-    ready: Set<number>;
-    /** The lane of what is ready, when it is one. */
-    lane: number | undefined;
-    waiting: Set<number>;
-    nextMs: number | null;
-  }) => void;
+  /**
+   * Told after each commit: where runs are ready, where they must be admitted first, where they wait, and in how many ms
+   * the first of those is due.
+   */
+  onCreated: (created: Where & { nextMs: number | null }) => void;
   /** Told after the commit of recurring jobs: in which segments. */
   onScheduled: (segments: Set<number>) => void;
 }
@@ -243,7 +248,8 @@ export class Submitter {
     metrics.jobsCreated.inc(rows.length);
     const recurring = rows.filter(({ job }) => job.schedule !== null);
     if (recurring.length > 0) this.#options.onScheduled(new Set(recurring.map((row) => row.segment)));
-    if (created.granted === null) onCreated({ ...whereTo(rows, created), nextMs: created.next_ms });
+    if (created.granted === null)
+      onCreated({ ...whereTo(rows, created, this.#options.lanes), nextMs: created.next_ms });
     const won = new Set(created.won);
     for (const [i, pending] of batch.entries()) {
       const { segment = 0, first = '', jobIds = [] } = ids[i] ?? {};
@@ -283,18 +289,17 @@ export class Submitter {
 }
 
 /** Which of the future jobs were due already only the statement knows: if some were, they may be anywhere. */
-export function whereTo(
-  rows: readonly NewJob[],
-  created: CreatedJobs,
-): { ready: Set<number>; lane: number | undefined; waiting: Set<number> } {
-  const ready = new Set<number>();
-  const waiting = new Set<number>();
-  for (const { job, segment } of rows) {
-    if (job.schedule_type === 'FUTURE') waiting.add(segment);
-    if (created.some_due) ready.add(segment);
+export function whereTo(rows: readonly NewJob[], created: CreatedJobs, lanes: Lanes): Where {
+  const where = { ready: new Set<number>(), entry: new Set<number>(), waiting: new Set<number>() };
+  const entries = lanes.entries.ids;
+  for (const { job, segment, lane_id } of rows) {
+    if (job.schedule_type === 'FUTURE') where.waiting.add(segment);
+    if (!created.some_due) continue;
+    if (entries.size > 0 && entries.has(lane_id)) where.entry.add(segment);
+    else where.ready.add(segment);
   }
   const lane = rows[0]?.lane_id;
-  return { ready, lane: rows.every((row) => row.lane_id === lane) ? lane : undefined, waiting };
+  return { ...where, lane: rows.every((row) => row.lane_id === lane) ? lane : undefined };
 }
 
 /** The runs as a claim would have read them. */

@@ -45,8 +45,8 @@ export interface SyncOptions {
   heartbeatMs: number;
   /** Told which attempts were settled. */
   onEnded: (ended: readonly Ended[]) => void;
-  /** Told what settles made ready or let wait. */
-  onSettled: (settled: Settled) => void;
+  /** Told what settles made ready or let wait, and of which runs. */
+  onSettled: (settled: Settled, outcomes: readonly Lease[]) => void;
 }
 
 interface Report {
@@ -196,7 +196,7 @@ export class Sync {
   async #settle(outcomes: NonNullable<SyncRequest['outcomes']>): Promise<Lease[]> {
     if (outcomes.length === 0) return [];
     const settled = await settleOutcomes(this.#options, outcomes);
-    this.#options.onSettled(settled);
+    this.#options.onSettled(settled, outcomes);
     return settled.refused;
   }
 

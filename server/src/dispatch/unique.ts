@@ -120,7 +120,7 @@ export class UniqueSubmitter {
     metrics.jobsCreated.inc(rows.length);
     const recurring = rows.filter(({ job }) => job.schedule !== null);
     if (recurring.length > 0) onScheduled(new Set(recurring.map(({ segment }) => segment)));
-    if (created !== null) onCreated({ ...whereTo(rows, created), nextMs: created.next_ms });
+    if (created !== null) onCreated({ ...whereTo(rows, created, this.#options.lanes), nextMs: created.next_ms });
     if (changed.length > 0) onChanged(new Set(changed.map(segmentOf)));
   }
 }

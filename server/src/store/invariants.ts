@@ -1,8 +1,10 @@
 // What must always be true of the book: queries that return no rows. Checked after every test, and in production by
 // `punctual doctor`.
+import { holdsPlace } from './admit_keys.ts';
 import type { Queryable } from './database.ts';
 import { findHole } from './holes.ts';
 import { firstRunOfJob } from './jobs.ts';
+import { mostPlaces, neglectedKeys } from './key_limits.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
 export interface Violation {
@@ -188,6 +190,32 @@ export const invariants: Record<string, Fragment> = {
     from punctual.operations o
     join punctual.operation_parts p using (operation_id)
     where o.state = 'DONE' and (not p.ended or p.left_ids <> '{}')`,
+  'since its limit was set a key gave away no more places than it may': part`
+    select k.key as what
+    from punctual.key_limits k
+    join punctual.key_holds h using (segment, key)
+    left join punctual.key_limits d on d.segment = k.segment and d.key = '*' and not k.own
+    where strpos(k.key, ' ') = 0 and h.admitted_at > greatest(k.updated_at, d.updated_at) + interval '1 second' and ${holdsPlace}
+    group by k.segment, k.key, k.own, k.max_concurrency
+    having count(*) > ${mostPlaces}`,
+  'an admitted run of a job with a key has its place': part`
+    select r.run_id::text as what
+    from (select segment, run_id, job_id, lane_id from punctual.ready union all select segment, run_id, job_id, lane_id from punctual.running) r
+    join punctual.lanes l using (lane_id)
+    join punctual.jobs j using (segment, job_id)
+    left join punctual.key_holds h on h.segment = r.segment and h.run_id = r.run_id and h.key = j.concurrency_key
+    where l.stage = 'admitted' and h.run_id is null`,
+  'a run that waits is not in a lane that workers claim from after admission': part`
+    select w.run_id::text as what
+    from punctual.waiting w
+    join punctual.lanes l using (lane_id)
+    where l.entry_lane_id is not null`,
+  'nobody waits for long under a key with room': part`
+    select n.key as what
+    from punctual.installation i
+    cross join lateral generate_series(0, i.segments - 1) s (segment)
+    cross join lateral (${neglectedKeys(part`s.segment::smallint`)}) n
+    where n.updated_at < now() - interval '30 seconds'`,
   'what a lane is stands in one row': part`
     select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority, requires, stage having count(*) > 1`,
 };

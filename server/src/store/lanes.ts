@@ -1,11 +1,12 @@
 // Lanes: the combinations of queue, type, executor, priority and required labels that runs wait in. Few and never changed,
 // so every server keeps them all in memory; a lane is made the first time something needs it.
 //
-// Runs of jobs with a concurrency key wait in a lane of stage `entry`, from which no worker claims. Who admits them moves
-// them to its twin of stage `admitted`.
+// Runs of jobs with a concurrency key wait in a lane of stage `entry`, from which no worker claims. Who admits them
+// (admit.ts) moves them to its twin of stage `admitted`. The plain lanes of a queue that is shared fairly are such entries
+// too, as long as it is; their twins have stage `fair`. A run that leaves a twin for `waiting` goes back to the entry.
 import { limits, PunctualError } from '@punctual/contract';
 import type { Queryable } from './database.ts';
-import { part, sql } from './sql.ts';
+import { type Fragment, part, sql } from './sql.ts';
 
 export interface LaneKey {
   queue: string;
@@ -15,11 +16,13 @@ export interface LaneKey {
   priority: number;
   /** The labels a worker must have, sorted, separated by commas. */
   requires: string;
-  stage: 'plain' | 'entry' | 'admitted';
+  stage: 'plain' | 'entry' | 'admitted' | 'fair';
 }
 
 export interface Lane extends LaneKey {
   lane_id: number;
+  /** Of a twin: the lane from which its runs are admitted. */
+  entry_lane_id: number | null;
 }
 
 /** The columns of a LaneKey for the job `j`: where its runs begin. */
@@ -30,14 +33,20 @@ export const laneOfJob = part`
 
 /** Servers look once a poll interval: so a whole look comes twice a minute by default. */
 const looksPerWholeLook = 30;
+/** The lane of a run of `lane_id` that gives up its place, in a statement of its own table of runs. */
+export const entryLane = (laneId: Fragment): Fragment =>
+  part`coalesce((select l.entry_lane_id from punctual.lanes l where l.lane_id = ${laneId}), ${laneId})`;
 
 export class Lanes {
   readonly #db: Queryable;
   readonly #byKey = new Map<string, Lane>();
   readonly #byId = new Map<number, Lane>();
+  readonly #twinOf = new Map<number, Lane>();
+  #fair: ReadonlySet<string> = new Set();
+  #entries = { version: -1, lanes: [] as Lane[], ids: new Set<number>() };
   #newest = 0;
   #looks = 0;
-  /** Grows when a lane is added: what others derived from the lanes is then out of date. */
+  /** Grows when a lane is added or becomes an entry: what others derived from the lanes is then out of date. */
   version = 0;
 
   constructor(db: Queryable) {
@@ -69,6 +78,39 @@ export class Lanes {
     });
   }
 
+  /** The plain lanes of these queues are entries, those of all others are not. */
+  setFair(queues: ReadonlySet<string>): void {
+    this.#fair = queues;
+    this.version++;
+  }
+
+  /** Do runs of the lane have to be admitted before a worker may claim them? */
+  isEntry({ stage, queue }: Lane): boolean {
+    return stage === 'entry' || (stage === 'plain' && this.#fair.has(queue));
+  }
+
+  /** All entries, the highest priority first. */
+  get entries(): { readonly lanes: readonly Lane[]; readonly ids: ReadonlySet<number> } {
+    if (this.#entries.version !== this.version) {
+      const lanes = [...this.all()].filter((lane) => this.isEntry(lane));
+      lanes.sort((a, b) => b.priority - a.priority || a.lane_id - b.lane_id);
+      this.#entries = { version: this.version, lanes, ids: new Set(lanes.map((lane) => lane.lane_id)) };
+    }
+    return this.#entries;
+  }
+
+  /** Has anything ever had to be admitted, or may it have to be now? */
+  get admitting(): boolean {
+    return this.#twinOf.size > 0 || this.entries.lanes.length > 0;
+  }
+
+  /** Makes the twins that entries lack. They are at most as many as the entries, so no limit keeps a run from its twin. */
+  async ensureTwins(): Promise<void> {
+    const lone = this.entries.lanes.filter((lane) => !this.#twinOf.has(lane.lane_id));
+    if (lone.length === 0) return;
+    await this.#insert(lone.map((lane) => ({ ...lane, stage: lane.stage === 'entry' ? 'admitted' : 'fair' })));
+  }
+
   /** The highest number known. */
   get newest(): number {
     return this.#newest;
@@ -86,7 +128,7 @@ export class Lanes {
     const after = this.#looks++ % looksPerWholeLook === 0 ? 0 : this.#newest - 1000;
     this.#remember(
       await this.#db.query<Lane>(sql`
-      select lane_id, queue, type, executor, priority, requires, stage
+      select lane_id, queue, type, executor, priority, requires, stage, entry_lane_id
       from punctual.lanes
       where lane_id > ${after}`),
     );
@@ -97,22 +139,27 @@ export class Lanes {
     const missing = keys.filter((key) => this.known(key) === undefined);
     if (missing.length === 0) return;
     if (this.#byId.size + missing.length > limits.max_lanes) throw new PunctualError('too_many_lanes');
-    await this.#db.query(sql`
-      insert into punctual.lanes (queue, type, executor, priority, requires, stage)
-      select *
+    await this.#insert(missing);
+  }
+
+  async #insert(missing: readonly LaneKey[]): Promise<void> {
+    const wanted = part`
       from unnest(
         ${missing.map((key) => key.queue)}::text[], ${missing.map((key) => key.type)}::text[],
         ${missing.map((key) => key.executor)}::text[], ${missing.map((key) => key.priority)}::smallint[],
         ${missing.map((key) => key.requires)}::text[], ${missing.map((key) => key.stage)}::text[])
+        as w (queue, type, executor, priority, requires, stage)`;
+    await this.#db.query(sql`
+      insert into punctual.lanes (queue, type, executor, priority, requires, stage, entry_lane_id)
+      select w.*, e.lane_id
+      ${wanted}
+      left join punctual.lanes e on (e.queue, e.type, e.executor, e.priority, e.requires) = (w.queue, w.type, w.executor, w.priority, w.requires)
+        and e.stage = case w.stage when 'admitted' then 'entry' when 'fair' then 'plain' end
       on conflict do nothing`);
     this.#remember(
       await this.#db.query<Lane>(sql`
-      select l.lane_id, l.queue, l.type, l.executor, l.priority, l.requires, l.stage
-      from unnest(
-        ${missing.map((key) => key.queue)}::text[], ${missing.map((key) => key.type)}::text[],
-        ${missing.map((key) => key.executor)}::text[], ${missing.map((key) => key.priority)}::smallint[],
-        ${missing.map((key) => key.requires)}::text[], ${missing.map((key) => key.stage)}::text[])
-        as wanted (queue, type, executor, priority, requires, stage)
+      select l.lane_id, queue, type, executor, priority, requires, stage, l.entry_lane_id
+      ${wanted}
       join punctual.lanes l using (queue, type, executor, priority, requires, stage)`),
     );
   }
@@ -122,6 +169,7 @@ export class Lanes {
       if (this.#byId.has(lane.lane_id)) continue;
       this.#byId.set(lane.lane_id, lane);
       this.#byKey.set(keyText(lane), lane);
+      if (lane.entry_lane_id !== null) this.#twinOf.set(lane.entry_lane_id, lane);
       this.version++;
       this.#newest = Math.max(this.#newest, lane.lane_id);
     }

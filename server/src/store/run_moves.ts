@@ -4,6 +4,7 @@ import { PunctualError, type RunCause } from '@punctual/contract';
 import { firstRunId, segmentOf } from '../base/ids.ts';
 import { apart } from './checkpoints.ts';
 import type { Database, Queryable } from './database.ts';
+import { entryLane } from './lanes.ts';
 import { part, sql } from './sql.ts';
 
 /** A run between two tables, held by the transaction that took it. */
@@ -52,7 +53,7 @@ export async function liveRunIds(
   return rows.map((row) => row.run_id);
 }
 
-/** Takes a run that has not started; says so when it has started or ended. */
+/** Takes a run that has not started, out of any place it holds under its keys; says so when it has started or ended. */
 export async function takeRun(tx: Queryable, runId: string): Promise<TakenRun | 'running' | 'ended'> {
   const segment = segmentOf(runId);
   for (let look = 0; look < maxLooks; look++) {
@@ -65,7 +66,7 @@ export async function takeRun(tx: Queryable, runId: string): Promise<TakenRun | 
     const ready = await tx.query<TakenRun>(sql`
       delete from punctual.ready
       where segment = ${segment}::smallint and run_id = ${runId}
-      returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at, false as blocked, seq::text as seq`);
+      returning segment, run_id, job_id, ${entryLane(part`ready.lane_id`)} as lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at, false as blocked, seq::text as seq`);
     if (ready[0] !== undefined) return ready[0];
     // The row lock orders us with the settle of this run: either it is ours until we commit, or it has moved on.
     const running = await tx.query(sql`

@@ -169,6 +169,16 @@ create table punctual.ended_runs (
 create index ended_runs_by_job on only punctual.ended_runs using btree (segment, job_id, run_id) where (cause <> 'submit'::punctual.run_cause);
 create index ended_runs_unsuccessful on only punctual.ended_runs using btree (segment, run_id) where (status <> 'SUCCESS'::punctual.run_outcome);
 
+create table punctual.fair_queues (
+  queue text not null,
+  share integer not null,
+  weights text not null,
+  note text,
+  updated_at timestamp with time zone not null default now(),
+  constraint fair_queues_pkey primary key (queue),
+  constraint fair_queues_share_check check ((share > 0))
+);
+
 create table punctual.flow_version (
   one boolean not null default true,
   version bigint not null default 1,
@@ -231,6 +241,39 @@ create table punctual.jobs (
 );
 create index jobs_recurring on punctual.jobs using btree (segment, job_id) where (schedule_type = any (array['CRON'::punctual.schedule_type, 'INTERVAL'::punctual.schedule_type]));
 
+create table punctual.key_holds (
+  segment smallint not null,
+  run_id uuid not null,
+  key text not null,
+  units smallint not null,
+  admitted_at timestamp with time zone not null default now(),
+  constraint key_holds_pkey primary key (segment, run_id, key)
+);
+create index key_holds_by_key on punctual.key_holds using btree (segment, key);
+
+create table punctual.key_limits (
+  segment smallint not null,
+  key text not null,
+  own boolean not null default false,
+  max_concurrency integer,
+  rate_units integer,
+  rate_per_ms integer,
+  burst integer,
+  note text,
+  updated_at timestamp with time zone not null default now(),
+  tokens double precision,
+  refilled_at timestamp with time zone,
+  blocked_until timestamp with time zone,
+  look_at timestamp with time zone,
+  constraint key_limits_pkey primary key (segment, key),
+  constraint key_limits_burst_check check ((burst > 0)),
+  constraint key_limits_max_concurrency_check check ((max_concurrency >= 0)),
+  constraint key_limits_rate_per_ms_check check ((rate_per_ms > 0)),
+  constraint key_limits_rate_units_check check ((rate_units > 0))
+) with (fillfactor = 70);
+create index key_limits_own on punctual.key_limits using btree (segment, key) where own;
+create index key_limits_to_look on punctual.key_limits using btree (segment, look_at) where (look_at is not null);
+
 create table punctual.lane_holds (
   kind text not null,
   name text not null,
@@ -274,11 +317,14 @@ create table punctual.lanes (
   priority smallint not null,
   requires text not null default ''::text,
   stage text not null default 'plain'::text,
+  entry_lane_id integer,
   constraint lanes_pkey primary key (lane_id),
   constraint lanes_queue_type_executor_priority_requires_stage_key unique (queue, type, executor, priority, requires, stage),
+  constraint lanes_entry_check check (((entry_lane_id is not null) = (stage = any (array['admitted'::text, 'fair'::text])))),
   constraint lanes_priority_check check (((priority >= 0) and (priority <= 9))),
-  constraint lanes_stage_check check ((stage = any (array['plain'::text, 'entry'::text, 'admitted'::text])))
+  constraint lanes_stage_check check ((stage = any (array['plain'::text, 'entry'::text, 'admitted'::text, 'fair'::text])))
 );
+create unique index lanes_by_entry on punctual.lanes using btree (entry_lane_id) where (entry_lane_id is not null);
 
 create table punctual.log_chunks (
   segment smallint not null,
@@ -461,10 +507,12 @@ create table punctual.waiting (
   wake_at timestamp with time zone not null,
   updated_at timestamp with time zone not null default now(),
   key text,
+  priority smallint,
   constraint waiting_pkey primary key (segment, run_id)
 );
 create index waiting_by_job on punctual.waiting using btree (segment, job_id, run_id) where (cause <> 'submit'::punctual.run_cause);
 create index waiting_by_wake on punctual.waiting using btree (segment, wake_at);
+create index waiting_for_limit on punctual.waiting using btree (segment, key, priority desc, due_at, run_id) where (reason = 'limit'::punctual.waiting_reason);
 create index waiting_for_overlap on punctual.waiting using btree (segment, job_id, run_id) where (reason = 'overlap'::punctual.waiting_reason);
 
 create table punctual.workers (

@@ -12,6 +12,8 @@
 // Settling twice gives the same answer: a lease that is not in `running` but stands in `ended_runs` or `attempts` was
 // settled by an earlier call whose answer was lost (findSettled). A snooze leaves its lease in `checkpoints`.
 //
+// A run that waits again gives up its place under its keys: it goes back to the lane from which it was admitted.
+//
 // A handler may settle its run itself, as a success in a transaction of its own (punctual.complete in the migrations, which
 // does what settleSuccesses does, at the commit). Its worker then reports a failure: if the transaction was committed that
 // is a second settle and changes nothing; if it was rolled back the run is still leased, and the attempt has failed.
@@ -21,6 +23,7 @@ import { int2s, int8s, texts, uuids } from './arrays.ts';
 import { apart } from './checkpoints.ts';
 import { wholeFrom } from './claim.ts';
 import type { Queryable } from './database.ts';
+import { entryLane } from './lanes.ts';
 import { part, sql } from './sql.ts';
 
 export interface Settlement {
@@ -123,14 +126,14 @@ export async function settleRuns(
     ),
     retried as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
-      select segment, run_id, job_id, lane_id, attempt, cause, 'retry', scheduled_for,
+      select segment, run_id, job_id, ${entryLane(part`settled.lane_id`)}, attempt, cause, 'retry', scheduled_for,
              ${wakeAt}, ${wakeAt}
       from settled
       where move = 'retry'
     ),
     snoozed as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
-      select segment, run_id, job_id, lane_id, attempt, cause, 'snooze', scheduled_for, ${apart(wakeAt, part`scheduled_for`)}, ${wakeAt}
+      select segment, run_id, job_id, ${entryLane(part`settled.lane_id`)}, attempt, cause, 'snooze', scheduled_for, ${apart(wakeAt, part`scheduled_for`)}, ${wakeAt}
       from settled
       where move = 'snooze'
     ),
@@ -150,13 +153,13 @@ export async function settleRuns(
     ),
     held as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
-      select segment, run_id, job_id, lane_id, attempt, cause, 'paused', scheduled_for, due_at, 'infinity'
+      select segment, run_id, job_id, ${entryLane(part`settled.lane_id`)}, attempt, cause, 'paused', scheduled_for, due_at, 'infinity'
       from settled
       where move = 'hold'
     ),
     dead as (
       insert into punctual.dead_letters (segment, run_id, job_id, lane_id, reason, error, attempts, worker_id)
-      select segment, run_id, job_id, lane_id, coalesce(reason, 'failed'), error, attempt, worker_id
+      select segment, run_id, job_id, ${entryLane(part`settled.lane_id`)}, coalesce(reason, 'failed'), error, attempt, worker_id
       from settled
       where move = 'end' and status = 'FAILED'
     ),
@@ -210,12 +213,14 @@ export interface FailingRun extends Lease {
   left_ms: string | null;
   /** How often it has snoozed before. */
   snoozes: number;
+  /** The concurrency key of its job. */
+  key: string | null;
 }
 
 /** What the rules need to know to decide whether attempts that failed or snoozed are followed by others. */
 export async function readFailing(db: Queryable, segment: number, leases: readonly Lease[]): Promise<FailingRun[]> {
   return db.query<FailingRun>(sql`
-    select r.run_id, r.lease_id, r.attempt, j.max_retries, j.backoff,
+    select r.run_id, r.lease_id, r.attempt, j.max_retries, j.backoff, j.concurrency_key as key,
            case when j.run_timeout_ms is not null then extract(epoch from ${wholeFrom(part`r`)} - now()) * 1000 + j.run_timeout_ms end as left_ms,
            coalesce(c.snoozes, 0) as snoozes
     from unnest(${leases.map((lease) => lease.run_id)}::uuid[], ${leases.map((lease) => lease.lease_id)}::uuid[]) as l (run_id, lease_id)

@@ -8,8 +8,9 @@
 // again, for as long as a claim can be under way, not only once.
 import type { Worker, WorkerDescription } from '@punctual/contract';
 import type { Queryable } from './database.ts';
+import { entryLane } from './lanes.ts';
 import type { Lease } from './settle.ts';
-import { sql } from './sql.ts';
+import { part, sql } from './sql.ts';
 
 export interface SessionKey {
   session_id: string;
@@ -114,7 +115,7 @@ export async function reapRuns(
     ),
     dead as (
       insert into punctual.dead_letters (segment, run_id, job_id, lane_id, reason, error, attempts, worker_id)
-      select segment, run_id, job_id, lane_id, 'lost', 'The worker did not renew its lease, and no attempt is left.', attempt, worker_id
+      select segment, run_id, job_id, ${entryLane(part`judged.lane_id`)}, 'lost', 'The worker did not renew its lease, and no attempt is left.', attempt, worker_id
       from judged
       where not again and cancel_at is null
     ),

@@ -1,0 +1,67 @@
+// Limits of keys and fair queues at the door.
+import { defaults, keyLimitRoutes, PunctualError } from '@punctual/contract';
+import type { FastifyInstance } from 'fastify';
+import { segmentOfKey } from '../rules/segment.ts';
+import { deleteFairQueue, listFairQueues, putFairQueue } from '../store/fair_queues.ts';
+import { defaultKey, deleteKeyLimit, getKeyUse, listKeyLimits, putKeyLimit } from '../store/key_limits.ts';
+import { makeCursor, readCursor } from './cursor.ts';
+import { register } from './register.ts';
+import type { ApiParts } from './server.ts';
+
+const keyShape = /^[^\s]{1,128}$/;
+
+export function registerKeyLimits(app: FastifyInstance, { db, segments, allSegments, admitter, tell }: ApiParts): void {
+  const segmentsOf = (key: string): readonly number[] =>
+    key === defaultKey ? allSegments : [segmentOfKey(key, segments)];
+  /** Those that may go now go at once; for the default that is looked for everywhere. */
+  const follow = async (key: string): Promise<void> => {
+    if (key === defaultKey) await admitter.tend();
+    else admitter.changed(segmentOfKey(key, segments), key);
+  };
+
+  const followFair = async (): Promise<void> => {
+    if (await admitter.refreshFair()) tell({ segments: allSegments });
+    await admitter.tend();
+  };
+
+  register(app, keyLimitRoutes.listKeyLimits, async ({ query: { limit = defaults.page, cursor } }) => {
+    const after = readCursor(cursor, {}, keyShape) ?? '';
+    const found = await listKeyLimits(db, allSegments, { after, limit: limit + 1 });
+    const page = found.slice(0, limit);
+    const last = page.at(-1);
+    const more = found.length > limit && last !== undefined;
+    return { limits: page, next_cursor: more ? makeCursor(last.key, {}) : null };
+  });
+
+  register(app, keyLimitRoutes.getKeyLimit, ({ params: { key } }) =>
+    getKeyUse(db, key === defaultKey ? 0 : segmentOfKey(key, segments), key),
+  );
+
+  register(app, keyLimitRoutes.putKeyLimit, async ({ params: { key }, body }) => {
+    const limit = await putKeyLimit(db, segmentsOf(key), key, body);
+    await follow(key);
+    return limit;
+  });
+
+  register(app, keyLimitRoutes.deleteKeyLimit, async ({ params: { key } }) => {
+    const deleted = await deleteKeyLimit(db, segmentsOf(key), key);
+    if (!deleted) throw new PunctualError('limit_not_found', { detail: `No limit is set for the key ${key}.` });
+    await follow(key);
+    return { key };
+  });
+
+  register(app, keyLimitRoutes.listFairQueues, async () => ({ fair_queues: await listFairQueues(db) }));
+
+  register(app, keyLimitRoutes.putFairQueue, async ({ params: { queue }, body }) => {
+    const fair = await putFairQueue(db, queue, body);
+    await followFair();
+    return fair;
+  });
+
+  register(app, keyLimitRoutes.deleteFairQueue, async ({ params: { queue } }) => {
+    if (!(await deleteFairQueue(db, queue)))
+      throw new PunctualError('limit_not_found', { detail: `The queue ${queue} is not shared fairly.` });
+    await followFair();
+    return { queue };
+  });
+}
