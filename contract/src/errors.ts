@@ -41,6 +41,11 @@ export const errorTable = {
     status: 409,
     meaning: 'A run of this job is running now, and a job never runs twice at the same time.',
   },
+  run_blocked: {
+    status: 409,
+    meaning:
+      'The run waits for the end of others, which `depends_on` of its job names; it starts when they have ended.',
+  },
   calendar_in_use: { status: 409, meaning: 'Schedules use this calendar; change those first.' },
   run_ended: { status: 409, meaning: 'The run has ended already; its recorded outcome is final.' },
   session_lost: {
@@ -58,6 +63,10 @@ export const errorTable = {
   invalid_schedule: {
     status: 422,
     meaning: 'The schedule cannot be followed; `errors` says which field, why, and how to mend it.',
+  },
+  invalid_dependency: {
+    status: 422,
+    meaning: 'An entry of `depends_on` names no run that this job can wait for; `errors` names each one.',
   },
   idempotency_key_reused: {
     status: 422,

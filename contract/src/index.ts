@@ -1,6 +1,7 @@
 // The words of Punctual, all exported from here.
 import * as backfills from './backfills.ts';
 import * as deadLetters from './dead_letters.ts';
+import * as dependencies from './dependencies.ts';
 import * as forecast from './forecast.ts';
 import * as jobs from './jobs.ts';
 import * as problem from './problem.ts';
@@ -12,6 +13,7 @@ import * as workers from './workers.ts';
 
 export * from './backfills.ts';
 export * from './dead_letters.ts';
+export * from './dependencies.ts';
 export * from './errors.ts';
 export * from './forecast.ts';
 export * from './jobs.ts';
@@ -50,6 +52,8 @@ export const components = {
   HttpExecutor: jobs.HttpExecutor,
   ShellExecutor: jobs.ShellExecutor,
   Backoff: jobs.Backoff,
+  Parent: dependencies.Parent,
+  Dependency: dependencies.Dependency,
   Run: runs.Run,
   Attempt: runs.Attempt,
   LogLine: runs.LogLine,

@@ -1,11 +1,13 @@
 // Runs: one promise to do a job once. Schemas and routes.
 import { type Static, Type } from 'typebox';
+import { WaitsFor } from './dependencies.ts';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp } from './shapes.ts';
 
 export const RunStatus = Type.Enum(['BLOCKED', 'QUEUED', 'RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED', 'DROPPED'], {
-  description: 'QUEUED → RUNNING → SUCCESS, FAILED, CANCELLED or DROPPED; back to QUEUED before a further attempt',
+  description:
+    'QUEUED → RUNNING → SUCCESS, FAILED, CANCELLED or DROPPED; back to QUEUED before a further attempt; BLOCKED before all of it while it waits for the end of other runs',
 });
 export type RunStatus = Static<typeof RunStatus>;
 
@@ -27,7 +29,8 @@ export const Run = Type.Object(
     status: RunStatus,
     reason: nullable(
       Type.String({
-        description: 'More about the status: due_later, retry, paused, cancelling, timed_out, run_timed_out, lost, …',
+        description:
+          'More about the status: due_later, retry, paused, dependency, upstream_failed, cancelling, timed_out, run_timed_out, lost, …',
       }),
     ),
     due_at: nullable(Timestamp),
@@ -39,6 +42,11 @@ export const Run = Type.Object(
     executor_id: nullable(Type.String({ description: 'The worker that has it, or had it last' })),
     error_message: nullable(Type.String()),
     result: Type.Optional(Json),
+    waits_for: Type.Optional(
+      Type.Array(WaitsFor, {
+        description: `BLOCKED: runs it waits for, ${limits.max_waits_for} of them at most; given for a single run, not in lists`,
+      }),
+    ),
   },
   { description: 'A run: one promise to do a job once' },
 );
@@ -155,7 +163,7 @@ export const runRoutes = {
     params: RunParams,
     success: 202,
     response: RunAccepted,
-    errors: ['invalid_id', 'run_not_found', 'run_ended', 'job_running', 'job_paused', 'job_ended'],
+    errors: ['invalid_id', 'run_not_found', 'run_ended', 'run_blocked', 'job_running', 'job_paused', 'job_ended'],
   }),
   listRunAttempts: route({
     method: 'GET',

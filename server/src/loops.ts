@@ -12,6 +12,7 @@ import { moveDueOnce } from './scheduler/due.ts';
 import { planOnce } from './scheduler/plan.ts';
 import { Recurring } from './scheduler/recurring.ts';
 import { SegmentClock } from './scheduler/segment_clock.ts';
+import { Unblocker } from './scheduler/unblock.ts';
 import type { Database } from './store/database.ts';
 import { nextWakes } from './store/due.ts';
 import type { Lanes } from './store/lanes.ts';
@@ -42,6 +43,14 @@ export interface Loops {
   backfillSoon(): void;
   /** Runs of these jobs have ended, which may have others waiting for it. */
   ended(jobIds: readonly string[]): void;
+  /** Runs of a segment have ended, which others may depend on. */
+  runsEnded(segment: number, runIds: Iterable<string>): void;
+  /** Jobs were created that depend on these runs. */
+  depended(parents: Iterable<string>): void;
+  /** Another server has created jobs that depend on runs of these segments. */
+  hasDependents(segments: Iterable<number>): void;
+  /** Runs of the segment were redriven. */
+  retried(segment: number): void;
   stop(): Promise<void>;
 }
 
@@ -100,7 +109,17 @@ export function startLoops({
   const follow = startLoop({ name: 'follow', everyMs: hourMs, log, pass: () => recurring.follow() });
   const tend = startLoop({ name: 'tend', everyMs: tendEveryMs, log, pass: () => recurring.tendAll() });
 
-  // 4. Backfills make their next runs.
+  // 4. What depends on runs that have ended is released or dropped.
+  const unblocker = new Unblocker({ db, metrics, segments: all, onReleased: ready });
+  const unblock = startLoop({ name: 'unblock', everyMs: hourMs, log, pass: () => unblocker.pass() });
+  const blocked = startLoop({
+    name: 'blocked',
+    everyMs: config.poll_interval_ms,
+    log,
+    pass: () => unblocker.tend(),
+  });
+
+  // 5. Backfills make their next runs.
   const backfills = new Backfiller({ db, lanes, segments: all, onMade: ready });
   const backfill = startLoop({
     name: 'backfill',
@@ -109,7 +128,7 @@ export function startLoops({
     pass: () => backfills.pass(),
   });
 
-  // 5. Runs of workers that fell silent are taken back.
+  // 6. Runs of workers that fell silent are taken back.
   const reap = startLoop({
     name: 'reap',
     everyMs: config.reap_interval_ms,
@@ -120,7 +139,7 @@ export function startLoops({
     },
   });
 
-  // 6. The safety net under every wake: look for work everywhere, learn lanes that others made.
+  // 7. The safety net under every wake: look for work everywhere, learn lanes that others made.
   const poll = startLoop({
     name: 'poll',
     everyMs: config.poll_interval_ms,
@@ -131,10 +150,10 @@ export function startLoops({
     },
   });
 
-  // 7. Sessions that went to another server are forgotten.
+  // 8. Sessions that went to another server are forgotten.
   const silent = startLoop({ name: 'silent', everyMs: config.heartbeat_ms, log, pass: () => sync.dropSilent() });
 
-  // 8. Partitions of the days ahead.
+  // 9. Partitions of the days ahead.
   const partitions = startLoop({
     name: 'partitions',
     everyMs: hourMs,
@@ -145,7 +164,7 @@ export function startLoops({
     },
   });
 
-  const running: Loop[] = [due, planner, follow, tend, backfill, reap, poll, silent, partitions];
+  const running: Loop[] = [due, planner, follow, tend, unblock, blocked, backfill, reap, poll, silent, partitions];
   const loops: Loops = {
     dueWithin: (ms, where) => {
       dueClock.soon(ms, where);
@@ -160,6 +179,18 @@ export function startLoops({
       recurring.ended(jobIds);
       follow.wake();
       if (backfills.concerns(jobIds)) backfill.wake();
+    },
+    runsEnded(segment, runIds) {
+      if (unblocker.ended(segment, runIds)) unblock.wake();
+    },
+    depended(parents) {
+      unblocker.created(parents);
+      unblock.wake();
+    },
+    hasDependents: (where) => unblocker.depended(where),
+    retried(segment) {
+      unblocker.retried(segment);
+      unblock.wake();
     },
     async stop() {
       await Promise.all(running.map((loop) => loop.stop()));

@@ -2,7 +2,7 @@
 // and the tests.
 
 import { openApi } from './api/server.ts';
-import { newToken } from './base/ids.ts';
+import { newToken, segmentOf } from './base/ids.ts';
 import { type Logger, openLog } from './base/log.ts';
 import { openMetrics } from './base/metrics.ts';
 import type { Config } from './config.ts';
@@ -79,6 +79,10 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       tell({ segments: ready });
       if (nextMs !== null) announcer.say({ nextMs });
     },
+    onBlocked: (parents) => {
+      loops.depended(parents);
+      announcer.say({ parents: new Set([...parents].map(segmentOf)) });
+    },
     onScheduled: (where) => {
       for (const segment of where) loops.planSoon(segment);
     },
@@ -97,6 +101,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     onSettled: (settled) => {
       tell({ segments: settled.ready, nextMs: settled.nextMs });
       loops.ended(settled.further);
+      for (const { segment, runIds } of settled.settled) loops.runsEnded(segment, runIds);
     },
   });
   const announcer = new Announcer({
@@ -114,6 +119,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
           () => {},
         ); // the poll will do it
       for (const order of heard.cancels) sync.cancel(order.session_id, order);
+      loops.hasDependents(heard.parents ?? []);
       if (heard.next_ms !== null) loops.dueWithin(heard.next_ms);
     },
   });
@@ -135,6 +141,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     databaseVersion,
     planSoon: (segment) => loops.planSoon(segment),
     backfillSoon: () => loops.backfillSoon(),
+    ended: (segment, runIds) => loops.runsEnded(segment, runIds),
+    retried: (segment) => loops.retried(segment),
     tell,
   });
   const stop = async (): Promise<void> => {

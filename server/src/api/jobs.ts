@@ -14,9 +14,11 @@ import type { FastifyInstance } from 'fastify';
 import { idFromKey, jobIdOfFirstRun, kindOf, segmentOf, timeOf } from '../base/ids.ts';
 import type { SubmitKey } from '../dispatch/submit.ts';
 import { type PreparedJob, prepareJob, prepareUpdate } from '../rules/job.ts';
+import { withNeeds } from '../scheduler/depends_on.ts';
 import { listJobs } from '../store/job_list.ts';
 import { cancelJob, pauseJob, resumeJob, runJobNow } from '../store/job_moves.ts';
 import { getJob } from '../store/jobs.ts';
+import { listNeeds } from '../store/needs.ts';
 import { listJobRuns } from '../store/runs.ts';
 import { idShape, makeCursor, readCursor } from './cursor.ts';
 import { register } from './register.ts';
@@ -44,7 +46,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   register(app, jobRoutes.createJob, async ({ body, headers, request, reply }) => {
     const job = await withSchedule(prepare(prepareJob(body, Date.now())), body);
     const { jobs, replayed } = await submitter.submit(
-      [job],
+      await withNeeds(parts, [job], [body], false),
       chosenId(headers['idempotency-key'], segments) ?? submitKey(headers['idempotency-key'], request.bodyText),
     );
     if (replayed) reply.header('idempotency-replayed', 'true');
@@ -61,7 +63,8 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
           ? await named(`jobs[${i}]`, withSchedule(job, (body as BulkRequest).jobs[i] as CreateJob, preparer))
           : job,
       );
-    const submitted = await submitter.submit(jobs, submitKey(headers['idempotency-key'], request.bodyText));
+    const ready = await withNeeds(parts, jobs, (body as BulkRequest).jobs, true);
+    const submitted = await submitter.submit(ready, submitKey(headers['idempotency-key'], request.bodyText));
     if (submitted.replayed) reply.header('idempotency-replayed', 'true');
     return { jobs: submitted.jobs };
   });
@@ -75,7 +78,8 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   register(app, jobRoutes.getJob, async ({ params, reply }) => {
     const job = await findJob(params.job_id);
     reply.header('etag', `"${job.version}"`);
-    return job;
+    const depends_on = await listNeeds(db, params.job_id);
+    return depends_on.length === 0 ? job : { ...job, depends_on };
   });
 
   register(app, jobRoutes.updateJob, async ({ params: { job_id }, body, headers, reply }) => {
@@ -93,6 +97,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   register(app, jobRoutes.cancelJob, async ({ params: { job_id } }) => {
     requireJobId(job_id, segments);
     const { cancelled, orders } = await cancelJob(db, job_id);
+    parts.ended(segmentOf(job_id), cancelled);
     for (const order of orders) sync.cancel(order.session_id, order);
     if (orders.length > 0) announcer.say({ cancels: orders });
     return {

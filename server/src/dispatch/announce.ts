@@ -17,6 +17,8 @@ export interface Announcement {
   from: string;
   segments: number[];
   cancels: CancelOrder[];
+  /** Segments whose runs others have come to depend on; servers of before do not say. */
+  parents?: number[];
   /** Something waits that is due within this many ms. */
   next_ms: number | null;
   /** The newest lane the speaker knows: work may lie in one that the hearer does not know yet. */
@@ -44,6 +46,7 @@ const forgetAfterMs = 16_000;
 export class Announcer {
   readonly #options: AnnouncerOptions;
   readonly #segments = new Set<number>();
+  readonly #parents = new Set<number>();
   readonly #listening: Loop;
   #cancels: CancelOrder[] = [];
   #nextMs: number | null = null;
@@ -61,9 +64,15 @@ export class Announcer {
     });
   }
 
-  say(news: { segments?: Iterable<number>; cancels?: readonly CancelOrder[]; nextMs?: number | null }): void {
+  say(news: {
+    segments?: Iterable<number>;
+    parents?: Iterable<number>;
+    cancels?: readonly CancelOrder[];
+    nextMs?: number | null;
+  }): void {
     if (this.#alone) return;
     for (const segment of news.segments ?? []) this.#segments.add(segment);
+    for (const segment of news.parents ?? []) this.#parents.add(segment);
     this.#cancels.push(...(news.cancels ?? []));
     if (news.nextMs != null) this.#nextMs = Math.min(this.#nextMs ?? Number.POSITIVE_INFINITY, news.nextMs);
     this.#timer ??= setTimeout(() => void this.#send(), gatherMs);
@@ -83,11 +92,13 @@ export class Announcer {
     const announcement: Announcement = {
       from: this.#options.serverId,
       segments: [...this.#segments],
+      parents: [...this.#parents],
       cancels: this.#cancels.splice(0, maxCancels),
       next_ms: this.#nextMs,
       newest_lane: this.#options.lanes.newest,
     };
     this.#segments.clear();
+    this.#parents.clear();
     this.#nextMs = null;
     this.#timer = this.#cancels.length > 0 ? setTimeout(() => void this.#send(), gatherMs) : null;
     try {

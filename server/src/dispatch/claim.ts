@@ -2,7 +2,7 @@
 // time, where there may be work. Woken by submits, due runs, returned runs, other servers, and once a poll interval for
 // all segments: a lost wake costs latency, never work.
 import { monotonicMs } from '../base/clock.ts';
-import { newToken } from '../base/ids.ts';
+import { groupBySegment, newToken } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { type ClaimedRun, claimRuns } from '../store/claim.ts';
@@ -11,7 +11,7 @@ import type { Lane, Lanes } from '../store/lanes.ts';
 import { type Settlement, settleRuns } from '../store/settle.ts';
 import { LowWater } from './low_water.ts';
 import { freeSlots, type Session } from './sessions.ts';
-import { groupBySegment, settleAstray } from './settle.ts';
+import { settleAstray } from './settle.ts';
 
 export interface ClaimerOptions {
   db: Database;
@@ -246,7 +246,7 @@ export class Claimer {
     }
     this.#options.metrics.runsStarted.inc(runs.length - astray.length);
     for (const session of told) session.parked?.answer();
-    for (const [segment, settlements] of groupBySegment(astray)) {
+    for (const [segment, settlements] of groupBySegment(astray, (settlement) => settlement.run_id)) {
       await settleRuns(this.#options.db, segment, settlements);
       this.wake([segment]);
     }

@@ -11,6 +11,7 @@
 // only while the worker has no other call open: an answer on its way through another server must not be taken back.
 import { type LogChunk, PunctualError, type SyncRequest } from '@punctual/contract';
 import { monotonicMs } from '../base/clock.ts';
+import { groupBySegment } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Database } from '../store/database.ts';
 import { appendLogs } from '../store/run_records.ts';
@@ -19,7 +20,7 @@ import { endSession, leasesOf, registerSession } from '../store/workers.ts';
 import type { Claimer } from './claim.ts';
 import type { Renewer } from './renew.ts';
 import { noteReported, type Parked, reconcile, type Session, type Sessions } from './sessions.ts';
-import { groupBySegment, type Settled, settleOutcomes } from './settle.ts';
+import { type Settled, settleOutcomes } from './settle.ts';
 
 export interface SyncOptions {
   db: Database;
@@ -120,7 +121,7 @@ export class Sync {
 
   async #storeLogs(chunks: readonly LogChunk[]): Promise<Lease[]> {
     const refused: Lease[] = [];
-    for (const [segment, group] of groupBySegment(chunks)) {
+    for (const [segment, group] of groupBySegment(chunks, (chunk) => chunk.run_id)) {
       const stored =
         segment >= this.#options.segments ? new Set<string>() : await appendLogs(this.#options.db, segment, group);
       refused.push(...group.filter((chunk) => !stored.has(chunk.lease_id + chunk.run_id)));

@@ -6,6 +6,7 @@ import { segmentOf } from '../base/ids.ts';
 import { type PreparedJob, parseBackoff, parseExecutor, type StoredJob } from '../rules/job.ts';
 import { int2s, int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
+import { insertNeeds, type NewNeed } from './needs.ts';
 import { insertSchedules, type ShownSchedule, toSchedule } from './schedules.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
@@ -18,6 +19,8 @@ export interface NewJob {
   lane_id: number;
   /** The first job id of the submission it belongs to, when that has an idempotency key. */
   submission: string | null;
+  /** The runs it waits for; left out when there are none. */
+  needs?: readonly NewNeed[];
 }
 
 export interface NewSubmission {
@@ -66,7 +69,7 @@ export function areAlike(jobs: readonly NewJob[]): boolean {
 }
 
 /** Immediate jobs of one lane that differ in name and payload only. */
-function isLike({ job, lane_id }: NewJob, first: NewJob): boolean {
+function isLike({ job, lane_id, needs }: NewJob, first: NewJob): boolean {
   return (
     job.schedule_type === 'IMMEDIATE' &&
     lane_id === first.lane_id &&
@@ -79,7 +82,8 @@ function isLike({ job, lane_id }: NewJob, first: NewJob): boolean {
     job.concurrency_key === null &&
     job.units === null &&
     job.backoff === null &&
-    job.run_timeout_ms === null
+    job.run_timeout_ms === null &&
+    needs === undefined
   );
 }
 
@@ -148,6 +152,8 @@ async function createMixed(
   const recurring = jobs.flatMap(({ job, ...row }) =>
     job.schedule === null ? [] : [{ ...row, schedule: job.schedule }],
   );
+  const needs = jobs.flatMap((row) => row.needs ?? []);
+  const free = needs.length === 0 ? part`` : part`and i.job_id not in (select n.job_id from need n)`;
   const rows = await db.query<{ next_ms: string | null; some_due: boolean; won: string[] | null }>(sql`
     with ${keyed ? wonSubmissions(submissions) : part``}
     input as materialized (
@@ -182,20 +188,21 @@ async function createMixed(
       from input
     ),
     ${recurring.length === 0 ? part`` : insertSchedules(recurring)}
+    ${needs.length === 0 ? part`` : insertNeeds(needs)}
     due as (
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
       select segment, run_id, job_id, lane_id, 0, 'submit', seq, due_at, due_at
-      from input
-      where due_at <= now() and schedule_type in ('IMMEDIATE', 'FUTURE')
+      from input i
+      where due_at <= now() and schedule_type in ('IMMEDIATE', 'FUTURE') ${free}
     ),
     later as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
       select segment, run_id, job_id, lane_id, 0, 'submit', 'due_later', due_at, due_at, due_at
-      from input
-      where due_at > now()
+      from input i
+      where due_at > now() ${free}
       returning wake_at
     )
-    select extract(epoch from min(wake_at) - now()) * 1000 as next_ms, exists (select from input i where i.due_at <= now() and i.schedule_type in ('IMMEDIATE', 'FUTURE')) as some_due
+    select extract(epoch from min(wake_at) - now()) * 1000 as next_ms, exists (select from input i where i.due_at <= now() and i.schedule_type in ('IMMEDIATE', 'FUTURE') ${free}) as some_due
            ${keyed ? part`, (select array_agg(w.job_id::text) from won w) as won` : part``}
     from later`);
   const row = rows[0];

@@ -1,0 +1,186 @@
+// What follows the end of a run that others depend on: they are released, or dropped, and so are those that depend on them.
+// Done at once after ends that this server sees, and every second for whatever is blocked: a server that dies in between,
+// or an end that nobody told of, costs a second or so and never a run.
+//
+// Runs that nothing depends on must not pay for this: a server knows in which segments there are runs with dependents, and
+// looks at ends only there. It asks the book once a poll interval, hears from other servers, and knows what it made itself.
+import { monotonicMs } from '../base/clock.ts';
+import { groupBySegment, highestId } from '../base/ids.ts';
+import type { Metrics } from '../base/metrics.ts';
+import { needAfter } from '../rules/dependency.ts';
+import { type BlockedRun, findEnded, readBlocked, readFacts } from '../store/blocked.ts';
+import type { Database } from '../store/database.ts';
+import { followRetries, noteRenamed, readMoved, reviveJobs } from '../store/revive.ts';
+import { type Concerned, type Mark, noteTold, readConcerned, settleNeeds } from '../store/unblock.ts';
+
+export interface UnblockParts {
+  db: Database;
+  metrics: Metrics;
+  segments: readonly number[];
+  /** Told where runs were released, and in how many ms the first is due that waits for its own time. */
+  onReleased: (segment: number, nextMs: number | null) => void;
+}
+
+/** Rows of one transaction: more would hold the rows of their children too long. */
+const maxBatch = 1000;
+/** Ends remembered at most; the safety net finds what is beyond. */
+const maxRemembered = 100_000;
+/** Needs the safety net looks at in one go, more than one job has: a million blocked runs cost it no more than a thousand. */
+const maxLooks = 2000;
+const lowestId = '00000000-0000-0000-0000-000000000000';
+
+export class Unblocker {
+  readonly #parts: UnblockParts;
+  #ended = new Map<number, Set<string>>();
+  #retried = new Set<number>();
+  /** Segments whose runs have dependents, and the monotonic ms at which that was last said. */
+  readonly #parents = new Map<number, number>();
+  /** Where the safety net goes on. */
+  #from = { segment: 0, after: lowestId };
+
+  constructor(parts: UnblockParts) {
+    this.#parts = parts;
+  }
+
+  /** Runs of a segment have ended. Answers whether there is something to do. */
+  ended(segment: number, runIds: Iterable<string>): boolean {
+    if (!this.#parents.has(segment)) return false;
+    this.#look(segment, runIds);
+    return true;
+  }
+
+  /** Jobs were created, here or elsewhere, that depend on runs of these segments. */
+  depended(segments: Iterable<number>): void {
+    for (const segment of segments) this.#parents.set(segment, monotonicMs());
+  }
+
+  /** Jobs were created that depend on these runs, some of which may have ended. */
+  created(parents: Iterable<string>): void {
+    for (const [segment, runIds] of groupBySegment(parents, (id) => id)) {
+      this.depended([segment]);
+      this.#look(segment, runIds);
+    }
+  }
+
+  /** Runs of the segment were redriven. */
+  retried(segment: number): void {
+    this.#retried.add(segment);
+  }
+
+  /** Does all that is known to be done; each level of what follows from it is a turn of the loop. */
+  async pass(): Promise<void> {
+    while (this.#ended.size > 0 || this.#retried.size > 0) {
+      const [retried, ended] = [this.#retried, this.#ended];
+      this.#retried = new Set();
+      this.#ended = new Map();
+      for (const segment of retried) await this.#revive(segment);
+      for (const [segment, runIds] of ended) await this.#unblock(segment, [...runIds]);
+    }
+  }
+
+  /** The safety net. */
+  async tend(): Promise<void> {
+    const { db, segments } = this.#parts;
+    const askedAt = monotonicMs();
+    const facts = await readFacts(db, segments);
+    for (const { segment, parents, moved } of facts) {
+      if (parents) this.depended([segment]);
+      else if ((this.#parents.get(segment) ?? askedAt) < askedAt) this.#parents.delete(segment);
+      if (moved) this.#retried.add(segment);
+    }
+    await this.#lookAround(facts.filter((fact) => fact.blocked).map((fact) => fact.segment));
+    await this.pass();
+  }
+
+  #look(segment: number, runIds: Iterable<string>): void {
+    let known = this.#ended.get(segment);
+    if (known === undefined) {
+      known = new Set();
+      this.#ended.set(segment, known);
+    }
+    for (const id of runIds) if (known.size < maxRemembered) known.add(id);
+  }
+
+  async #unblock(segment: number, runIds: readonly string[]): Promise<void> {
+    for (let from = 0; from < runIds.length; ) {
+      const some = runIds.slice(from, from + maxBatch);
+      const concerned = await readConcerned(this.#parts.db, segment, some, maxBatch);
+      if (concerned.length > 0) await this.#tell(segment, concerned);
+      // What was told is not read again: the same runs may concern more.
+      if (concerned.length < maxBatch) from += maxBatch;
+    }
+  }
+
+  async #tell(segment: number, concerned: readonly Concerned[]): Promise<void> {
+    const { db } = this.#parts;
+    const retried = concerned.flatMap(({ retried_run_id, ...row }) =>
+      retried_run_id === null ? [] : [{ ...row, retried_run_id }],
+    );
+    if (retried.length > 0) {
+      await followRetries(db, segment, retried);
+      this.#retried.add(segment);
+    }
+    const told = concerned
+      .filter((row) => row.retried_run_id === null)
+      .map(({ run_id, job_id, on, status }) => ({ run_id, job_id, state: needAfter(on, status) }));
+    for (const [children, group] of groupBySegment(told, (row) => row.job_id)) {
+      await this.#settle(
+        children,
+        group.map(({ run_id, ...row }) => ({ ...row, parent_run_id: run_id })),
+      );
+    }
+    if (told.length > 0) await noteTold(db, segment, told);
+  }
+
+  async #settle(segment: number, marks: readonly Mark[], jobIds?: readonly string[]): Promise<void> {
+    const { released, next_ms, dropped } = await settleNeeds(this.#parts.db, segment, marks, jobIds);
+    if (released > 0) this.#parts.onReleased(segment, next_ms);
+    if (dropped.length === 0) return;
+    this.#parts.metrics.runsEnded.inc({ outcome: 'dropped' }, dropped.length);
+    this.#look(segment, dropped);
+  }
+
+  /** Children of redriven runs wait for the new ones; what depends on those that come back is next. */
+  async #revive(segment: number): Promise<void> {
+    const { db } = this.#parts;
+    for (let moved = await readMoved(db, segment, maxBatch); moved.length > 0; ) {
+      for (const [children, group] of groupBySegment(moved, (row) => row.job_id))
+        if ((await reviveJobs(db, children, group)).length > 0) this.#retried.add(children);
+      await noteRenamed(db, segment, moved);
+      // The new runs may have ended already.
+      this.#look(
+        segment,
+        moved.map((row) => row.run_id),
+      );
+      moved = moved.length < maxBatch ? [] : await readMoved(db, segment, maxBatch);
+    }
+  }
+
+  /** Looks whether what is blocked has to be, from where the last look ended. */
+  async #lookAround(segments: readonly number[]): Promise<void> {
+    const start = Math.max(
+      0,
+      segments.findIndex((segment) => segment >= this.#from.segment),
+    );
+    let left = maxLooks;
+    for (const segment of [...segments.slice(start), ...segments.slice(0, start)]) {
+      const after = segment === this.#from.segment ? this.#from.after : lowestId;
+      const rows = await readBlocked(this.#parts.db, segment, after, maxLooks);
+      // The last of a full answer may have more to wait for than fitted in.
+      const whole = rows.length < maxLooks ? rows : rows.filter((row) => row.run_id !== rows.at(-1)?.run_id);
+      await this.#lookAt(segment, whole);
+      this.#from = { segment, after: rows.length < maxLooks ? highestId : (whole.at(-1)?.run_id ?? after) };
+      left -= rows.length;
+      if (left <= 0) return;
+    }
+    this.#from = { segment: 0, after: lowestId };
+  }
+
+  async #lookAt(segment: number, blocked: readonly BlockedRun[]): Promise<void> {
+    const free = blocked.filter((run) => run.parent_run_id === null).map((run) => run.job_id);
+    if (free.length > 0) await this.#settle(segment, [], free);
+    const parents = new Set(blocked.flatMap((run) => run.parent_run_id ?? []));
+    for (const [where, runIds] of groupBySegment(parents, (id) => id))
+      this.#look(where, await findEnded(this.#parts.db, where, runIds));
+  }
+}

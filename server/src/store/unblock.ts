@@ -1,0 +1,234 @@
+// Unblock: the ends of runs decide about those that depend on them. For a batch of ended parents:
+//
+//   1. whom they concern is read from `dependents`, one segment of parents at a time (readConcerned);
+//   2. in one transaction for each segment of children the blocked runs are locked in `waiting`, then their needs are
+//      marked and counted, and they go to `ready`, to `waiting` for their own time, or to the end (settleNeeds);
+//   3. the rows of `dependents` that were dealt with go, or are marked as told (noteTold).
+//
+// The race: two parents end at once, on two servers. Whoever marks a need of a child that waits holds the row of that
+// child until it commits, so the second counts what the first has marked, and sees that nothing is pending. A cancel takes
+// that same row: either it was first and there is nothing to release, or it finds the run further on (takeRun). A pause
+// or an update takes the row out and puts it back within its transaction: who waited for that finds no row and looks once more.
+//
+// A server that dies between two steps leaves rows of `dependents` that are not told. Doing a step again changes
+// nothing: a need is marked only while it is pending, and a run is judged only while it is blocked.
+import type { NeedCondition, RunStatus } from '@punctual/contract';
+import { firstRunId } from '../base/ids.ts';
+import { childAfter } from '../rules/dependency.ts';
+import { texts, uuids } from './arrays.ts';
+import type { Database, Queryable } from './database.ts';
+import { sql } from './sql.ts';
+
+/** A job that is concerned by the end of a run. */
+export interface Concerned {
+  /** The parent. */
+  run_id: string;
+  job_id: string;
+  on: NeedCondition;
+  status: RunStatus;
+  /** The run that does the parent again, when it failed and was redriven already. */
+  retried_run_id: string | null;
+}
+
+/** Jobs that depend on those of the runs that have ended, and have not been told. */
+export async function readConcerned(
+  db: Queryable,
+  segment: number,
+  runIds: readonly string[],
+  limit: number,
+): Promise<Concerned[]> {
+  return db.query<Concerned>(sql`
+    with over as materialized (
+      select e.run_id, e.status
+      from unnest(${uuids(runIds, (id) => id)}::uuid[]) p (run_id)
+      join punctual.ended_runs e on e.segment = ${segment}::smallint and e.run_id = p.run_id
+      where exists (
+        select from punctual.dependents d
+        where d.segment = ${segment}::smallint and d.run_id = p.run_id and not d.told and d.was is null)
+    )
+    select d.run_id, d.job_id, d.on_condition::text as on, o.status::text as status,
+           case when o.status = 'FAILED' and d.on_condition = 'success' then (
+             select l.redriven_run_id from punctual.dead_letters l
+             where l.segment = ${segment}::smallint and l.run_id = d.run_id)
+           end as retried_run_id
+    from over o
+    join punctual.dependents d on d.segment = ${segment}::smallint and d.run_id = o.run_id
+    where not d.told and d.was is null
+    limit ${limit}::integer`);
+}
+
+export interface Mark {
+  job_id: string;
+  parent_run_id: string;
+  state: 'met' | 'failed';
+}
+
+export interface Unblocked {
+  /** Runs that became ready or wait for their own time. */
+  released: number;
+  /** Milliseconds until the first of those that wait. */
+  next_ms: number | null;
+  /** Runs that ended because a need of theirs can no longer be met. */
+  dropped: string[];
+}
+
+/** Marks needs of jobs of one segment, and moves the blocked runs of these jobs on where that decides them. */
+export async function settleNeeds(
+  db: Database,
+  segment: number,
+  marks: readonly Mark[],
+  jobIds: readonly string[] = [...new Set(marks.map((mark) => mark.job_id))],
+): Promise<Unblocked> {
+  return db.transaction(async (tx) => {
+    const blocked = await lockBlocked(tx, segment, jobIds);
+    if (blocked.size < jobIds.length) {
+      const missed = jobIds.filter((id) => !blocked.has(id));
+      for (const [jobId, runId] of await lockBlocked(tx, segment, missed)) blocked.set(jobId, runId);
+    }
+    const judged = await markAndCount(tx, segment, marks, [...blocked.keys()]);
+    const runsThat = (what: string) =>
+      judged
+        .filter((needs) => childAfter(needs) === what)
+        .map(({ job_id, failed_run_id }) => ({ run_id: blocked.get(job_id) as string, failed_run_id }));
+    const { released, next_ms } = await release(tx, segment, runsThat('release'));
+    return { released, next_ms, dropped: await drop(tx, segment, runsThat('drop')) };
+  });
+}
+
+/** The blocked run of each of the jobs that has one, by job; in one order, so that two of us never wait for each other. */
+async function lockBlocked(tx: Queryable, segment: number, jobIds: readonly string[]): Promise<Map<string, string>> {
+  const rows = await tx.query<{ run_id: string; job_id: string }>(sql`
+    select w.run_id, w.job_id
+    from punctual.waiting w
+    where w.segment = ${segment}::smallint and w.reason = 'dependency'
+      and w.run_id = any (array(
+        select unnest(${uuids(jobIds, firstRunId)}::uuid[])
+        union all
+        select r.run_id
+        from punctual.waiting r
+        where r.segment = ${segment}::smallint and r.job_id = any (${uuids(jobIds, (id) => id)}::uuid[]) and r.cause <> 'submit'))
+    order by w.run_id
+    for update`);
+  return new Map(rows.map((row) => [row.job_id, row.run_id]));
+}
+
+interface Counted {
+  job_id: string;
+  pending: number;
+  failed: number;
+  failed_run_id: string | null;
+}
+
+/** Marks the needs, also of jobs that have no blocked run any more, and counts those of the jobs that have. */
+async function markAndCount(
+  tx: Queryable,
+  segment: number,
+  marks: readonly Mark[],
+  jobIds: readonly string[],
+): Promise<Counted[]> {
+  return tx.query<Counted>(sql`
+    with pending as materialized (
+      select n.job_id, n.parent_run_id, m.state
+      from unnest(
+        ${uuids(marks, (mark) => mark.job_id)}::uuid[], ${uuids(marks, (mark) => mark.parent_run_id)}::uuid[],
+        ${texts(marks, (mark) => mark.state)}::text[]) m (job_id, parent_run_id, state)
+      join punctual.needs n on n.segment = ${segment}::smallint and n.job_id = m.job_id and n.parent_run_id = m.parent_run_id
+      where n.state = 'pending'
+      order by n.job_id, n.parent_run_id
+      for update of n
+    ),
+    marked as (
+      update punctual.needs n
+      set state = p.state::punctual.need_state
+      from pending p
+      where n.segment = ${segment}::smallint and n.job_id = p.job_id and n.parent_run_id = p.parent_run_id
+      returning n.job_id, n.parent_run_id, n.state
+    ),
+    now_is as (
+      select n.job_id, n.parent_run_id, coalesce(m.state, n.state) as state
+      from punctual.needs n
+      left join marked m using (job_id, parent_run_id)
+      where n.segment = ${segment}::smallint and n.job_id = any (${uuids(jobIds, (id) => id)}::uuid[])
+    )
+    select job_id, count(*) filter (where state = 'pending')::integer as pending, count(*) filter (where state = 'failed')::integer as failed,
+           min(parent_run_id::text) filter (where state = 'failed') as failed_run_id
+    from now_is
+    group by job_id`);
+}
+
+async function release(
+  tx: Queryable,
+  segment: number,
+  runs: readonly { run_id: string }[],
+): Promise<{ released: number; next_ms: number | null }> {
+  if (runs.length === 0) return { released: 0, next_ms: null };
+  // Its time counts from here: while it was blocked it could not begin.
+  const rows = await tx.query<{ released: number; next_ms: string | null }>(sql`
+    with freed as (
+      delete from punctual.waiting
+      where segment = ${segment}::smallint and reason = 'dependency' and run_id = any (${uuids(runs, (run) => run.run_id)}::uuid[])
+      returning segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at
+    ),
+    due as (
+      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
+      select segment, run_id, job_id, lane_id, attempts, cause, now(), now()
+      from freed
+      where due_at <= now()
+      order by run_id
+    ),
+    later as (
+      insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
+      select segment, run_id, job_id, lane_id, attempts, cause, 'due_later', scheduled_for, due_at, due_at
+      from freed
+      where due_at > now()
+    )
+    select count(*)::integer as released, extract(epoch from min(due_at) filter (where due_at > now()) - now()) * 1000 as next_ms
+    from freed`);
+  const { released = 0, next_ms = null } = rows[0] ?? {};
+  return { released, next_ms: next_ms === null ? null : Number(next_ms) };
+}
+
+async function drop(
+  tx: Queryable,
+  segment: number,
+  runs: readonly { run_id: string; failed_run_id: string | null }[],
+): Promise<string[]> {
+  if (runs.length === 0) return [];
+  const rows = await tx.query<{ run_id: string }>(sql`
+    with taken as (
+      delete from punctual.waiting w
+      using unnest(${uuids(runs, (run) => run.run_id)}::uuid[], ${texts(runs, (run) => run.failed_run_id)}::text[]) d (run_id, failed_run_id)
+      where w.segment = ${segment}::smallint and w.reason = 'dependency' and w.run_id = d.run_id
+      returning w.*, d.failed_run_id
+    )
+    insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, scheduled_for, due_at, error)
+    select segment, run_id, job_id, lane_id, attempts, cause, 'DROPPED', 'upstream_failed', scheduled_for, due_at,
+           'It depends on the run ' || failed_run_id || ', which did not end as it should have.'
+    from taken
+    returning run_id`);
+  return rows.map((row) => row.run_id);
+}
+
+/** The jobs have been told of the ends of runs of this segment: rows of met needs go, those of failed ones stay. */
+export async function noteTold(
+  db: Queryable,
+  segment: number,
+  told: readonly { run_id: string; job_id: string; state: 'met' | 'failed' }[],
+): Promise<void> {
+  await db.query(sql`
+    with dealt as materialized (
+      select *
+      from unnest(
+        ${uuids(told, (row) => row.run_id)}::uuid[], ${uuids(told, (row) => row.job_id)}::uuid[],
+        ${texts(told, (row) => row.state)}::text[]) t (run_id, job_id, state)
+    ),
+    gone as (
+      delete from punctual.dependents d
+      using dealt t
+      where d.segment = ${segment}::smallint and d.run_id = t.run_id and d.job_id = t.job_id and t.state = 'met' and d.was is null
+    )
+    update punctual.dependents d
+    set told = true
+    from dealt t
+    where d.segment = ${segment}::smallint and d.run_id = t.run_id and d.job_id = t.job_id and t.state = 'failed' and d.was is null`);
+}
