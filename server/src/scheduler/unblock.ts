@@ -4,11 +4,12 @@
 //
 // Runs that nothing depends on must not pay for this: a server knows in which segments there are runs with dependents, and
 // looks at ends only there. It asks the book once a poll interval, hears from other servers, and knows what it made itself.
+import { limits } from '@punctual/contract';
 import { monotonicMs } from '../base/clock.ts';
 import { groupBySegment, highestId } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { needAfter } from '../rules/dependency.ts';
-import { type BlockedRun, findEnded, readBlocked, readFacts } from '../store/blocked.ts';
+import { type BlockedRun, findEnded, readBlocked, readFacts, readPending } from '../store/blocked.ts';
 import type { Database } from '../store/database.ts';
 import { followRetries, noteRenamed, readMoved, reviveJobs } from '../store/revive.ts';
 import { type Concerned, type Mark, noteTold, readConcerned, settleNeeds } from '../store/unblock.ts';
@@ -25,8 +26,11 @@ export interface UnblockParts {
 const maxBatch = 1000;
 /** Ends remembered at most; the safety net finds what is beyond. */
 const maxRemembered = 100_000;
-/** Needs the safety net looks at in one go, more than one job has: a million blocked runs cost it no more than a thousand. */
+/** What the safety net looks at in one go: a million blocked runs cost it no more than some thousands. */
 const maxLooks = 2000;
+/** Blocked runs read together, and their needs; if there are more, as many runs as cannot have more. */
+const maxBlocked = 500;
+const maxNeeds = 20_000;
 const lowestId = '00000000-0000-0000-0000-000000000000';
 
 export class Unblocker {
@@ -158,29 +162,50 @@ export class Unblocker {
 
   /** Looks whether what is blocked has to be, from where the last look ended. */
   async #lookAround(segments: readonly number[]): Promise<void> {
-    const start = Math.max(
-      0,
-      segments.findIndex((segment) => segment >= this.#from.segment),
-    );
     let left = maxLooks;
-    for (const segment of [...segments.slice(start), ...segments.slice(0, start)]) {
-      const after = segment === this.#from.segment ? this.#from.after : lowestId;
-      const rows = await readBlocked(this.#parts.db, segment, after, maxLooks);
-      // The last of a full answer may have more to wait for than fitted in.
-      const whole = rows.length < maxLooks ? rows : rows.filter((row) => row.run_id !== rows.at(-1)?.run_id);
-      await this.#lookAt(segment, whole);
-      this.#from = { segment, after: rows.length < maxLooks ? highestId : (whole.at(-1)?.run_id ?? after) };
-      left -= rows.length;
-      if (left <= 0) return;
-    }
+    const from = this.#from;
     this.#from = { segment: 0, after: lowestId };
+    for (const segment of segments.filter((one) => one >= from.segment)) {
+      let after = segment === from.segment ? from.after : lowestId;
+      for (let more = true; more; ) {
+        const { last, looks } = await this.#lookAt(segment, after);
+        left -= looks;
+        more = last !== null;
+        after = last ?? highestId;
+        if (left > 0) continue;
+        this.#from = { segment, after };
+        return;
+      }
+    }
   }
 
-  async #lookAt(segment: number, blocked: readonly BlockedRun[]): Promise<void> {
-    const free = blocked.filter((run) => run.parent_run_id === null).map((run) => run.job_id);
+  /** Looks at some blocked runs; answers the last of them when there may be more, and how much there was to look at. */
+  async #lookAt(segment: number, after: string): Promise<{ last: string | null; looks: number }> {
+    const { db } = this.#parts;
+    const needsOf = (runs: readonly BlockedRun[]) =>
+      readPending(
+        db,
+        segment,
+        runs.map((run) => run.job_id),
+        maxNeeds,
+      );
+    let blocked = await readBlocked(db, segment, after, maxBlocked);
+    const full = blocked.length === maxBlocked;
+    let pending = await needsOf(blocked);
+    const tooMany = pending.length === maxNeeds;
+    if (tooMany) {
+      blocked = blocked.slice(0, maxNeeds / limits.max_depends_on);
+      pending = await needsOf(blocked);
+    }
+    const waits = new Set(pending.map((need) => need.job_id));
+    const free = blocked.map((run) => run.job_id).filter((id) => !waits.has(id));
     if (free.length > 0) await this.#settle(segment, [], free);
-    const parents = new Set(blocked.flatMap((run) => run.parent_run_id ?? []));
+    const parents = new Set(pending.map((need) => need.parent_run_id));
     for (const [where, runIds] of groupBySegment(parents, (id) => id))
-      this.#look(where, await findEnded(this.#parts.db, where, runIds));
+      this.#look(where, await findEnded(db, where, runIds));
+    return {
+      last: full || tooMany ? (blocked.at(-1)?.run_id ?? null) : null,
+      looks: Math.max(pending.length, blocked.length),
+    };
   }
 }

@@ -27,18 +27,30 @@ export async function readFacts(db: Queryable, segments: readonly number[]): Pro
 export interface BlockedRun {
   run_id: string;
   job_id: string;
-  /** A run it waits for; null: there is none, and it should not be blocked. */
-  parent_run_id: string | null;
 }
 
-/** Blocked runs of a segment after one of them, in the order of their ids, with each run they wait for. */
+/** Blocked runs of a segment after one of them, in the order of their ids. */
 export async function readBlocked(db: Queryable, segment: number, after: string, limit: number): Promise<BlockedRun[]> {
   return db.query<BlockedRun>(sql`
-    select w.run_id, w.job_id, n.parent_run_id
+    select w.run_id, w.job_id
     from punctual.waiting w
-    left join punctual.needs n on n.segment = ${segment}::smallint and n.job_id = w.job_id and n.state = 'pending'
     where w.segment = ${segment}::smallint and w.reason = 'dependency' and w.run_id > ${after}
     order by w.run_id
+    limit ${limit}::integer`);
+}
+
+/** What jobs of a segment wait for, job by job. */
+export async function readPending(
+  db: Queryable,
+  segment: number,
+  jobIds: readonly string[],
+  limit: number,
+): Promise<{ job_id: string; parent_run_id: string }[]> {
+  return db.query(sql`
+    select job_id, parent_run_id
+    from punctual.needs
+    where segment = ${segment}::smallint and job_id = any (${uuids(jobIds, (id) => id)}::uuid[]) and state = 'pending'
+    order by job_id
     limit ${limit}::integer`);
 }
 
@@ -47,8 +59,8 @@ export async function findEnded(db: Queryable, segment: number, runIds: readonly
   const rows = await db.query<{ run_id: string }>(sql`
     select p.run_id
     from unnest(${uuids(runIds, (id) => id)}::uuid[]) p (run_id)
-    where not exists (select from punctual.waiting r where r.segment = ${segment}::smallint and r.run_id = p.run_id)
-      and not exists (select from punctual.ready r where r.segment = ${segment}::smallint and r.run_id = p.run_id)
-      and not exists (select from punctual.running r where r.segment = ${segment}::smallint and r.run_id = p.run_id)`);
+    where (select 1 from punctual.waiting r where r.segment = ${segment}::smallint and r.run_id = p.run_id limit 1) is null
+      and (select 1 from punctual.ready r where r.segment = ${segment}::smallint and r.run_id = p.run_id limit 1) is null
+      and (select 1 from punctual.running r where r.segment = ${segment}::smallint and r.run_id = p.run_id limit 1) is null`);
   return rows.map((row) => row.run_id);
 }

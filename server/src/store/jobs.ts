@@ -152,8 +152,7 @@ async function createMixed(
   const recurring = jobs.flatMap(({ job, ...row }) =>
     job.schedule === null ? [] : [{ ...row, schedule: job.schedule }],
   );
-  const needs = jobs.flatMap((row) => row.needs ?? []);
-  const free = needs.length === 0 ? part`` : part`and i.job_id not in (select n.job_id from need n)`;
+  const needs = jobs.flatMap(({ submission, needs: of = [] }) => of.map((need) => ({ ...need, submission })));
   const rows = await db.query<{ next_ms: string | null; some_due: boolean; won: string[] | null }>(sql`
     with ${keyed ? wonSubmissions(submissions) : part``}
     input as materialized (
@@ -171,10 +170,11 @@ async function createMixed(
         ${int2s(jobs, ({ job }) => job.max_retries)}::smallint[], ${int4s(jobs, ({ job }) => job.timeout_ms)}::integer[],
         ${int8s(jobs, ({ job }) => job.run_timeout_ms)}::bigint[], ${texts(jobs, ({ job }) => job.backoff)}::text[],
         ${texts(jobs, ({ job }) => arrayText(job.requires))}::text[], ${texts(jobs, ({ job }) => job.concurrency_key)}::text[],
-        ${int2s(jobs, ({ job }) => job.units)}::smallint[], ${uuids(jobs, (row) => row.submission)}::uuid[])
+        ${int2s(jobs, ({ job }) => job.units)}::smallint[], ${int2s(jobs, (row) => (row.needs === undefined ? 0 : 1))}::smallint[],
+        ${uuids(jobs, (row) => row.submission)}::uuid[])
         with ordinality as i (segment, job_id, run_id, lane_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
               delay_ms, payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff,
-              requires, concurrency_key, units, submission, place)
+              requires, concurrency_key, units, blocked, submission, place)
       ${keyed ? onlyWon : part``}
     ),
     created as (
@@ -188,21 +188,21 @@ async function createMixed(
       from input
     ),
     ${recurring.length === 0 ? part`` : insertSchedules(recurring)}
-    ${needs.length === 0 ? part`` : insertNeeds(needs)}
+    ${needs.length === 0 ? part`` : insertNeeds(needs, keyed ? onlyWon : part``)}
     due as (
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
       select segment, run_id, job_id, lane_id, 0, 'submit', seq, due_at, due_at
-      from input i
-      where due_at <= now() and schedule_type in ('IMMEDIATE', 'FUTURE') ${free}
+      from input
+      where due_at <= now() and schedule_type in ('IMMEDIATE', 'FUTURE') and blocked = 0
     ),
     later as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
       select segment, run_id, job_id, lane_id, 0, 'submit', 'due_later', due_at, due_at, due_at
-      from input i
-      where due_at > now() ${free}
+      from input
+      where due_at > now() and blocked = 0
       returning wake_at
     )
-    select extract(epoch from min(wake_at) - now()) * 1000 as next_ms, exists (select from input i where i.due_at <= now() and i.schedule_type in ('IMMEDIATE', 'FUTURE') ${free}) as some_due
+    select extract(epoch from min(wake_at) - now()) * 1000 as next_ms, exists (select from input i where i.due_at <= now() and i.schedule_type in ('IMMEDIATE', 'FUTURE') and i.blocked = 0) as some_due
            ${keyed ? part`, (select array_agg(w.job_id::text) from won w) as won` : part``}
     from later`);
   const row = rows[0];
@@ -289,7 +289,8 @@ export interface JobRow {
 }
 
 /** The first run's id, from the job's: see base/ids.ts. */
-export const firstRunOfJob = part`overlay(j.job_id::text placing '1' from 33 for 1)::uuid`;
+export const firstRunOf = (jobId: Fragment): Fragment => part`overlay(${jobId}::text placing '1' from 33 for 1)::uuid`;
+export const firstRunOfJob = firstRunOf(part`j.job_id`);
 
 /** Has the job `j` a run that has not ended? */
 export const jobHasLiveRun = part`(

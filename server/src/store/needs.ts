@@ -18,16 +18,18 @@ export interface NewNeed {
   place: number;
 }
 
-/** Parts of the statement that creates jobs: their needs, and their runs, which wait. `input` holds the new jobs. */
-export function insertNeeds(needs: readonly NewNeed[]): Fragment {
+/** Parts of the statement that creates jobs: what the jobs of `input` need. Rows that do not fit `which` are left out. */
+export function insertNeeds(needs: readonly (NewNeed & { submission: string | null })[], which: Fragment): Fragment {
   return part`
     need as materialized (
-      select i.segment, n.*
+      select i.*
       from unnest(
-        ${uuids(needs, (need) => need.job_id)}::uuid[], ${uuids(needs, (need) => need.parent_run_id)}::uuid[],
-        ${int2s(needs, (need) => segmentOf(need.parent_run_id))}::smallint[], ${texts(needs, (need) => need.on)}::text[],
-        ${int2s(needs, (need) => need.place)}::smallint[]) as n (job_id, parent_run_id, parent_segment, on_condition, place)
-      join input i using (job_id)
+        ${int2s(needs, (need) => segmentOf(need.job_id))}::smallint[], ${uuids(needs, (need) => need.job_id)}::uuid[],
+        ${int2s(needs, (need) => segmentOf(need.parent_run_id))}::smallint[], ${uuids(needs, (need) => need.parent_run_id)}::uuid[],
+        ${texts(needs, (need) => need.on)}::text[], ${int2s(needs, (need) => need.place)}::smallint[],
+        ${uuids(needs, (need) => need.submission)}::uuid[])
+        as i (segment, job_id, parent_segment, parent_run_id, on_condition, place, submission)
+      ${which}
     ),
     needed as (
       insert into punctual.needs (segment, job_id, parent_run_id, place, on_condition)
@@ -43,7 +45,7 @@ export function insertNeeds(needs: readonly NewNeed[]): Fragment {
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
       select segment, run_id, job_id, lane_id, 0, 'submit', 'dependency', due_at, due_at, 'infinity'
       from input
-      where job_id in (select n.job_id from need n)
+      where blocked = 1
     ),`;
 }
 

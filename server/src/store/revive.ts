@@ -14,6 +14,9 @@ import type { Database, Queryable } from './database.ts';
 import { firstRunOfJob, jobHasLiveRun } from './jobs.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
+/** More than any run can have; a limit keeps the look-up from becoming a join. */
+const maxChildren = 1_000_000_000;
+
 /** A job that depended on the run `was`, and now on `run_id`. */
 export interface Moved {
   run_id: string;
@@ -33,8 +36,17 @@ export function moveDependents(
   return part`
       update punctual.dependents d
       set run_id = f.new_run_id, was = coalesce(d.was, d.run_id), told = false
-      from ${from} f
-      where d.segment = ${segment}::smallint and d.run_id = f.run_id and ${on}`;
+      from (
+        select f.new_run_id, r.row
+        from ${from} f
+        cross join lateral (
+          select d.ctid as row
+          from punctual.dependents d
+          where d.segment = ${segment}::smallint and d.run_id = f.run_id and ${on}
+          limit ${maxChildren}::integer
+        ) r
+      ) f
+      where d.segment = ${segment}::smallint and d.ctid = f.row`;
 }
 
 /** The parent was redriven before the child came to depend on it, or before anybody was told. */
@@ -44,13 +56,23 @@ export async function followRetries(
   rows: readonly { run_id: string; job_id: string; retried_run_id: string }[],
 ): Promise<void> {
   await db.query(sql`
-    with retried as (
-      delete from punctual.dependents d
-      using unnest(
+    with given as materialized (
+      select d.row, r.retried_run_id
+      from unnest(
         ${uuids(rows, (row) => row.run_id)}::uuid[], ${uuids(rows, (row) => row.job_id)}::uuid[],
         ${uuids(rows, (row) => row.retried_run_id)}::uuid[]) r (run_id, job_id, retried_run_id)
-      where d.segment = ${segment}::smallint and d.run_id = r.run_id and d.job_id = r.job_id and d.was is null
-      returning d.job_id, d.run_id, d.on_condition, r.retried_run_id
+      cross join lateral (
+        select d.ctid as row
+        from punctual.dependents d
+        where d.segment = ${segment}::smallint and d.run_id = r.run_id and d.job_id = r.job_id
+        limit 1
+      ) d
+    ),
+    retried as (
+      delete from punctual.dependents d
+      using given g
+      where d.segment = ${segment}::smallint and d.ctid = g.row and d.was is null
+      returning d.job_id, d.run_id, d.on_condition, g.retried_run_id
     )
     insert into punctual.dependents as d (segment, run_id, job_id, on_condition, was)
     select ${segment}::smallint, retried_run_id, job_id, on_condition, run_id
@@ -89,13 +111,24 @@ export async function reviveJobs(db: Database, segment: number, moved: readonly 
 
 async function renameNeeds(tx: Queryable, segment: number, moved: readonly Moved[]): Promise<void> {
   await tx.query(sql`
-    with renamed as (
-      delete from punctual.needs n
-      using unnest(
+    with given as materialized (
+      select n.row, m.run_id
+      from unnest(
         ${uuids(moved, (row) => row.job_id)}::uuid[], ${uuids(moved, (row) => row.was)}::uuid[],
         ${uuids(moved, (row) => row.run_id)}::uuid[]) m (job_id, was, run_id)
-      where n.segment = ${segment}::smallint and n.job_id = m.job_id and n.parent_run_id = m.was
-      returning n.job_id, m.run_id, n.place, n.on_condition
+      cross join lateral (
+        select n.ctid as row
+        from punctual.needs n
+        where n.segment = ${segment}::smallint and n.job_id = m.job_id and n.parent_run_id = m.was
+        limit 1
+        for update
+      ) n
+    ),
+    renamed as (
+      delete from punctual.needs n
+      using given g
+      where n.segment = ${segment}::smallint and n.ctid = g.row
+      returning n.job_id, g.run_id, n.place, n.on_condition
     )
     insert into punctual.needs (segment, job_id, parent_run_id, place, on_condition)
     select ${segment}::smallint, job_id, run_id, place, on_condition
@@ -137,7 +170,9 @@ async function makeBlocked(
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
       select e.segment, m.new_run_id, e.job_id, e.lane_id, 0, 'redrive', 'dependency', e.scheduled_for, e.due_at, 'infinity'
       from made m
-      join punctual.ended_runs e on e.segment = ${segment}::smallint and e.run_id = m.run_id
+      cross join lateral (
+        select * from punctual.ended_runs e where e.segment = ${segment}::smallint and e.run_id = m.run_id limit 1
+      ) e
     )
     ${moveDependents(segment, part`made`, part`d.on_condition <> 'any_end'`)}`);
 }
@@ -147,8 +182,17 @@ export async function noteRenamed(db: Queryable, segment: number, moved: readonl
   await db.query(sql`
     update punctual.dependents d
     set was = null
-    from unnest(
-      ${uuids(moved, (row) => row.run_id)}::uuid[], ${uuids(moved, (row) => row.job_id)}::uuid[],
-      ${uuids(moved, (row) => row.was)}::uuid[]) m (run_id, job_id, was)
-    where d.segment = ${segment}::smallint and d.run_id = m.run_id and d.job_id = m.job_id and d.was = m.was`);
+    from (
+      select r.row, m.was
+      from unnest(
+        ${uuids(moved, (row) => row.run_id)}::uuid[], ${uuids(moved, (row) => row.job_id)}::uuid[],
+        ${uuids(moved, (row) => row.was)}::uuid[]) m (run_id, job_id, was)
+      cross join lateral (
+        select d.ctid as row
+        from punctual.dependents d
+        where d.segment = ${segment}::smallint and d.run_id = m.run_id and d.job_id = m.job_id
+        limit 1
+      ) r
+    ) m
+    where d.segment = ${segment}::smallint and d.ctid = m.row and d.was = m.was`);
 }

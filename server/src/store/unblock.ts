@@ -10,6 +10,9 @@
 // that same row: either it was first and there is nothing to release, or it finds the run further on (takeRun). A pause
 // or an update takes the row out and puts it back within its transaction: who waited for that finds no row and looks once more.
 //
+// Rows are found by lateral look-ups, one for each id, and changed by their ctid: in the minutes before a new table is
+// analyzed, a plan made from a plain join would go through all that is blocked for each of them.
+//
 // A server that dies between two steps leaves rows of `dependents` that are not told. Doing a step again changes
 // nothing: a need is marked only while it is pending, and a run is judged only while it is blocked.
 import type { NeedCondition, RunStatus } from '@punctual/contract';
@@ -17,6 +20,7 @@ import { firstRunId } from '../base/ids.ts';
 import { childAfter } from '../rules/dependency.ts';
 import { texts, uuids } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
+import { dropBlocked } from './drop.ts';
 import { sql } from './sql.ts';
 
 /** A job that is concerned by the end of a run. */
@@ -38,22 +42,34 @@ export async function readConcerned(
   limit: number,
 ): Promise<Concerned[]> {
   return db.query<Concerned>(sql`
-    with over as materialized (
-      select e.run_id, e.status
+    with depended as materialized (
+      select p.run_id
       from unnest(${uuids(runIds, (id) => id)}::uuid[]) p (run_id)
-      join punctual.ended_runs e on e.segment = ${segment}::smallint and e.run_id = p.run_id
-      where exists (
+      cross join lateral (
         select from punctual.dependents d
-        where d.segment = ${segment}::smallint and d.run_id = p.run_id and not d.told and d.was is null)
+        where d.segment = ${segment}::smallint and d.run_id = p.run_id and not d.told and d.was is null
+        limit 1
+      ) one
+    ),
+    over as materialized (
+      select d.run_id, e.status
+      from depended d
+      cross join lateral (
+        select r.status from punctual.ended_runs r where r.segment = ${segment}::smallint and r.run_id = d.run_id limit 1
+      ) e
     )
-    select d.run_id, d.job_id, d.on_condition::text as on, o.status::text as status,
-           case when o.status = 'FAILED' and d.on_condition = 'success' then (
+    select o.run_id, c.job_id, c.on_condition::text as on, o.status::text as status,
+           case when o.status = 'FAILED' and c.on_condition = 'success' then (
              select l.redriven_run_id from punctual.dead_letters l
-             where l.segment = ${segment}::smallint and l.run_id = d.run_id)
+             where l.segment = ${segment}::smallint and l.run_id = o.run_id)
            end as retried_run_id
     from over o
-    join punctual.dependents d on d.segment = ${segment}::smallint and d.run_id = o.run_id
-    where not d.told and d.was is null
+    cross join lateral (
+      select d.job_id, d.on_condition
+      from punctual.dependents d
+      where d.segment = ${segment}::smallint and d.run_id = o.run_id and not d.told and d.was is null
+      limit ${limit}::integer
+    ) c
     limit ${limit}::integer`);
 }
 
@@ -88,10 +104,10 @@ export async function settleNeeds(
     const judged = await markAndCount(tx, segment, marks, [...blocked.keys()]);
     const runsThat = (what: string) =>
       judged
-        .filter((needs) => childAfter(needs) === what)
+        .filter((needs) => blocked.has(needs.job_id) && childAfter(needs) === what)
         .map(({ job_id, failed_run_id }) => ({ run_id: blocked.get(job_id) as string, failed_run_id }));
     const { released, next_ms } = await release(tx, segment, runsThat('release'));
-    return { released, next_ms, dropped: await drop(tx, segment, runsThat('drop')) };
+    return { released, next_ms, dropped: await dropBlocked(tx, segment, runsThat('drop')) };
   });
 }
 
@@ -126,33 +142,43 @@ async function markAndCount(
   marks: readonly Mark[],
   jobIds: readonly string[],
 ): Promise<Counted[]> {
+  // In one order, for jobs that two of us mark without a blocked run to order them.
+  const inOrder = [...marks].sort((a, b) => (a.job_id + a.parent_run_id < b.job_id + b.parent_run_id ? -1 : 1));
   return tx.query<Counted>(sql`
     with pending as materialized (
-      select n.job_id, n.parent_run_id, m.state
+      select p.row, m.job_id, m.parent_run_id, m.state
       from unnest(
-        ${uuids(marks, (mark) => mark.job_id)}::uuid[], ${uuids(marks, (mark) => mark.parent_run_id)}::uuid[],
-        ${texts(marks, (mark) => mark.state)}::text[]) m (job_id, parent_run_id, state)
-      join punctual.needs n on n.segment = ${segment}::smallint and n.job_id = m.job_id and n.parent_run_id = m.parent_run_id
-      where n.state = 'pending'
-      order by n.job_id, n.parent_run_id
-      for update of n
+        ${uuids(inOrder, (mark) => mark.job_id)}::uuid[], ${uuids(inOrder, (mark) => mark.parent_run_id)}::uuid[],
+        ${texts(inOrder, (mark) => mark.state)}::text[]) m (job_id, parent_run_id, state)
+      cross join lateral (
+        select n.ctid as row
+        from punctual.needs n
+        where n.segment = ${segment}::smallint and n.job_id = m.job_id and n.parent_run_id = m.parent_run_id and n.state = 'pending'
+        limit 1
+        for update
+      ) p
     ),
     marked as (
       update punctual.needs n
       set state = p.state::punctual.need_state
       from pending p
-      where n.segment = ${segment}::smallint and n.job_id = p.job_id and n.parent_run_id = p.parent_run_id
-      returning n.job_id, n.parent_run_id, n.state
+      where n.segment = ${segment}::smallint and n.ctid = p.row
     ),
-    now_is as (
-      select n.job_id, n.parent_run_id, coalesce(m.state, n.state) as state
-      from punctual.needs n
-      left join marked m using (job_id, parent_run_id)
-      where n.segment = ${segment}::smallint and n.job_id = any (${uuids(jobIds, (id) => id)}::uuid[])
+    counted as (
+      select j.job_id, c.pending, c.failed, c.failed_run_id
+      from unnest(${uuids(jobIds, (id) => id)}::uuid[]) j (job_id)
+      cross join lateral (
+        select count(*) filter (where n.state = 'pending') as pending, count(*) filter (where n.state = 'failed') as failed,
+               min(n.parent_run_id::text) filter (where n.state = 'failed') as failed_run_id
+        from punctual.needs n
+        where n.segment = ${segment}::smallint and n.job_id = j.job_id
+      ) c
+      union all
+      select job_id, -1, (state = 'failed')::integer, case when state = 'failed' then parent_run_id::text end
+      from pending
     )
-    select job_id, count(*) filter (where state = 'pending')::integer as pending, count(*) filter (where state = 'failed')::integer as failed,
-           min(parent_run_id::text) filter (where state = 'failed') as failed_run_id
-    from now_is
+    select job_id, sum(pending)::integer as pending, sum(failed)::integer as failed, min(failed_run_id) as failed_run_id
+    from counted
     group by job_id`);
 }
 
@@ -188,27 +214,6 @@ async function release(
   return { released, next_ms: next_ms === null ? null : Number(next_ms) };
 }
 
-async function drop(
-  tx: Queryable,
-  segment: number,
-  runs: readonly { run_id: string; failed_run_id: string | null }[],
-): Promise<string[]> {
-  if (runs.length === 0) return [];
-  const rows = await tx.query<{ run_id: string }>(sql`
-    with taken as (
-      delete from punctual.waiting w
-      using unnest(${uuids(runs, (run) => run.run_id)}::uuid[], ${texts(runs, (run) => run.failed_run_id)}::text[]) d (run_id, failed_run_id)
-      where w.segment = ${segment}::smallint and w.reason = 'dependency' and w.run_id = d.run_id
-      returning w.*, d.failed_run_id
-    )
-    insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, scheduled_for, due_at, error)
-    select segment, run_id, job_id, lane_id, attempts, cause, 'DROPPED', 'upstream_failed', scheduled_for, due_at,
-           'It depends on the run ' || failed_run_id || ', which did not end as it should have.'
-    from taken
-    returning run_id`);
-  return rows.map((row) => row.run_id);
-}
-
 /** The jobs have been told of the ends of runs of this segment: rows of met needs go, those of failed ones stay. */
 export async function noteTold(
   db: Queryable,
@@ -217,18 +222,24 @@ export async function noteTold(
 ): Promise<void> {
   await db.query(sql`
     with dealt as materialized (
-      select *
+      select r.row, t.state
       from unnest(
         ${uuids(told, (row) => row.run_id)}::uuid[], ${uuids(told, (row) => row.job_id)}::uuid[],
         ${texts(told, (row) => row.state)}::text[]) t (run_id, job_id, state)
+      cross join lateral (
+        select d.ctid as row
+        from punctual.dependents d
+        where d.segment = ${segment}::smallint and d.run_id = t.run_id and d.job_id = t.job_id
+        limit 1
+      ) r
     ),
     gone as (
       delete from punctual.dependents d
       using dealt t
-      where d.segment = ${segment}::smallint and d.run_id = t.run_id and d.job_id = t.job_id and t.state = 'met' and d.was is null
+      where d.segment = ${segment}::smallint and d.ctid = t.row and t.state = 'met' and d.was is null
     )
     update punctual.dependents d
     set told = true
     from dealt t
-    where d.segment = ${segment}::smallint and d.run_id = t.run_id and d.job_id = t.job_id and t.state = 'failed' and d.was is null`);
+    where d.segment = ${segment}::smallint and d.ctid = t.row and t.state = 'failed' and d.was is null`);
 }
