@@ -11,7 +11,7 @@ import type { Metrics } from '../base/metrics.ts';
 import { needAfter } from '../rules/dependency.ts';
 import { type BlockedRun, findEnded, readBlocked, readFacts, readPending } from '../store/blocked.ts';
 import type { Database } from '../store/database.ts';
-import { followRetries, noteRenamed, readMoved, reviveJobs } from '../store/revive.ts';
+import { followRetries, readMoved, reviveJobs } from '../store/revive.ts';
 import { type Concerned, type Mark, noteTold, readConcerned, settleNeeds } from '../store/unblock.ts';
 
 export interface UnblockParts {
@@ -149,8 +149,7 @@ export class Unblocker {
     const { db } = this.#parts;
     for (let moved = await readMoved(db, segment, maxBatch); moved.length > 0; ) {
       for (const [children, group] of groupBySegment(moved, (row) => row.job_id))
-        if ((await reviveJobs(db, children, group)).length > 0) this.#retried.add(children);
-      await noteRenamed(db, segment, moved);
+        if ((await reviveJobs(db, { parents: segment, children }, group)).length > 0) this.#retried.add(children);
       // The new runs may have ended already.
       this.#look(
         segment,

@@ -1,21 +1,21 @@
 // Revive: what follows the retry of a parent. The redrive has moved its rows of `dependents` to the new run, with the old
 // one as `was` (dead_letters.ts, in the same statement). Then, for each segment of children, in one transaction:
 //
-//   their needs name the new run and are pending again;
+//   the rows are taken by clearing `was`;
+//   the needs name the new run and are pending again;
 //   a job whose latest run was dropped for this, and that nothing else keeps from running, gets a new run that waits;
 //   what depends on the dropped run moves to the new one in the same way, and is dealt with next.
 //
-// So a whole tree comes back, level by level, and whoever dies in between leaves rows with `was` for another. Doing it
-// twice changes nothing: the need no longer names the old run, and the job has a run already. The job's row orders us with
-// cancel, run now and redrives of the child.
+// So a whole tree comes back, level by level, and whoever dies in between leaves rows with `was` for another. Two of us
+// take each row once. The job's row orders us with cancel, run now and redrives of the child.
+//
+// Rows that others change at the same time are matched by their keys, never by ctid: who waited for the other then goes on
+// with the row as it is now.
 import { newId } from '../base/ids.ts';
 import { uuids } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
 import { firstRunOfJob, jobHasLiveRun } from './jobs.ts';
 import { type Fragment, part, sql } from './sql.ts';
-
-/** More than any run can have; a limit keeps the look-up from becoming a join. */
-const maxChildren = 1_000_000_000;
 
 /** A job that depended on the run `was`, and now on `run_id`. */
 export interface Moved {
@@ -36,17 +36,8 @@ export function moveDependents(
   return part`
       update punctual.dependents d
       set run_id = f.new_run_id, was = coalesce(d.was, d.run_id), told = false
-      from (
-        select f.new_run_id, r.row
-        from ${from} f
-        cross join lateral (
-          select d.ctid as row
-          from punctual.dependents d
-          where d.segment = ${segment}::smallint and d.run_id = f.run_id and ${on}
-          limit ${maxChildren}::integer
-        ) r
-      ) f
-      where d.segment = ${segment}::smallint and d.ctid = f.row`;
+      from ${from} f
+      where d.segment = ${segment}::smallint and d.run_id = f.run_id and d.run_id = any (array(select run_id from ${from})) and ${on}`;
 }
 
 /** The parent was redriven before the child came to depend on it, or before anybody was told. */
@@ -56,23 +47,14 @@ export async function followRetries(
   rows: readonly { run_id: string; job_id: string; retried_run_id: string }[],
 ): Promise<void> {
   await db.query(sql`
-    with given as materialized (
-      select d.row, r.retried_run_id
-      from unnest(
+    with retried as (
+      delete from punctual.dependents d
+      using unnest(
         ${uuids(rows, (row) => row.run_id)}::uuid[], ${uuids(rows, (row) => row.job_id)}::uuid[],
         ${uuids(rows, (row) => row.retried_run_id)}::uuid[]) r (run_id, job_id, retried_run_id)
-      cross join lateral (
-        select d.ctid as row
-        from punctual.dependents d
-        where d.segment = ${segment}::smallint and d.run_id = r.run_id and d.job_id = r.job_id
-        limit 1
-      ) d
-    ),
-    retried as (
-      delete from punctual.dependents d
-      using given g
-      where d.segment = ${segment}::smallint and d.ctid = g.row and d.was is null
-      returning d.job_id, d.run_id, d.on_condition, g.retried_run_id
+      where d.segment = ${segment}::smallint and d.run_id = r.run_id and d.job_id = r.job_id and d.was is null
+        and d.run_id = any (${uuids(rows, (row) => row.run_id)}::uuid[])
+      returning d.job_id, d.run_id, d.on_condition, r.retried_run_id
     )
     insert into punctual.dependents as d (segment, run_id, job_id, on_condition, was)
     select ${segment}::smallint, retried_run_id, job_id, on_condition, run_id
@@ -90,45 +72,54 @@ export async function readMoved(db: Queryable, segment: number, limit: number): 
     limit ${limit}::integer`);
 }
 
-/** Follows the moves for the jobs of one segment; answers the runs that were made. */
-export async function reviveJobs(db: Database, segment: number, moved: readonly Moved[]): Promise<string[]> {
+/**
+ * Follows moves of one segment of parents for the jobs of one segment of children; answers the runs that were made.
+ */
+export async function reviveJobs(
+  db: Database,
+  { parents, children }: { parents: number; children: number },
+  moved: readonly Moved[],
+): Promise<string[]> {
   const jobIds = [...new Set(moved.map((row) => row.job_id))];
   return db.transaction(async (tx) => {
     await tx.query(sql`
       select
       from punctual.jobs
-      where segment = ${segment}::smallint and job_id = any (${uuids(jobIds, (id) => id)}::uuid[])
+      where segment = ${children}::smallint and job_id = any (${uuids(jobIds, (id) => id)}::uuid[])
       order by job_id
       for update`);
-    await renameNeeds(tx, segment, moved);
-    const dropped = await readDropped(tx, segment, jobIds);
+    await renameNeeds(tx, children, await takeMoved(tx, parents, moved));
+    const dropped = await readDropped(tx, children, jobIds);
     if (dropped.length === 0) return [];
-    const made = dropped.map(({ run_id }) => ({ run_id, new_run_id: newId('run', segment) }));
-    await makeBlocked(tx, segment, made);
+    const made = dropped.map(({ run_id }) => ({ run_id, new_run_id: newId('run', children) }));
+    await makeBlocked(tx, children, made);
     return made.map((run) => run.new_run_id);
   });
 }
 
+/** Those of the moves that nobody else has followed. */
+async function takeMoved(tx: Queryable, segment: number, moved: readonly Moved[]): Promise<Moved[]> {
+  return tx.query<Moved>(sql`
+    update punctual.dependents d
+    set was = null
+    from unnest(
+      ${uuids(moved, (row) => row.run_id)}::uuid[], ${uuids(moved, (row) => row.job_id)}::uuid[],
+      ${uuids(moved, (row) => row.was)}::uuid[]) m (run_id, job_id, was)
+    where d.segment = ${segment}::smallint and d.run_id = m.run_id and d.job_id = m.job_id and d.was = m.was
+      and d.run_id = any (${uuids(moved, (row) => row.run_id)}::uuid[])
+    returning d.run_id, d.job_id, m.was`);
+}
+
 async function renameNeeds(tx: Queryable, segment: number, moved: readonly Moved[]): Promise<void> {
   await tx.query(sql`
-    with given as materialized (
-      select n.row, m.run_id
-      from unnest(
+    with renamed as (
+      delete from punctual.needs n
+      using unnest(
         ${uuids(moved, (row) => row.job_id)}::uuid[], ${uuids(moved, (row) => row.was)}::uuid[],
         ${uuids(moved, (row) => row.run_id)}::uuid[]) m (job_id, was, run_id)
-      cross join lateral (
-        select n.ctid as row
-        from punctual.needs n
-        where n.segment = ${segment}::smallint and n.job_id = m.job_id and n.parent_run_id = m.was
-        limit 1
-        for update
-      ) n
-    ),
-    renamed as (
-      delete from punctual.needs n
-      using given g
-      where n.segment = ${segment}::smallint and n.ctid = g.row
-      returning n.job_id, g.run_id, n.place, n.on_condition
+      where n.segment = ${segment}::smallint and n.job_id = m.job_id and n.parent_run_id = m.was
+        and n.job_id = any (${uuids(moved, (row) => row.job_id)}::uuid[]) and n.parent_run_id = any (${uuids(moved, (row) => row.was)}::uuid[])
+      returning n.job_id, m.run_id, n.place, n.on_condition
     )
     insert into punctual.needs (segment, job_id, parent_run_id, place, on_condition)
     select ${segment}::smallint, job_id, run_id, place, on_condition
@@ -175,24 +166,4 @@ async function makeBlocked(
       ) e
     )
     ${moveDependents(segment, part`made`, part`d.on_condition <> 'any_end'`)}`);
-}
-
-/** The needs name the new runs now. */
-export async function noteRenamed(db: Queryable, segment: number, moved: readonly Moved[]): Promise<void> {
-  await db.query(sql`
-    update punctual.dependents d
-    set was = null
-    from (
-      select r.row, m.was
-      from unnest(
-        ${uuids(moved, (row) => row.run_id)}::uuid[], ${uuids(moved, (row) => row.job_id)}::uuid[],
-        ${uuids(moved, (row) => row.was)}::uuid[]) m (run_id, job_id, was)
-      cross join lateral (
-        select d.ctid as row
-        from punctual.dependents d
-        where d.segment = ${segment}::smallint and d.run_id = m.run_id and d.job_id = m.job_id
-        limit 1
-      ) r
-    ) m
-    where d.segment = ${segment}::smallint and d.ctid = m.row and d.was = m.was`);
 }
