@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { Backoff, CreateJob, type Executor, HttpExecutor, type UpdateJob } from '@punctual/contract';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { dependsOnOption } from './depends_on.ts';
 import { UsageError } from './failure.ts';
 import { flagsFrom, valuesOf } from './flags.ts';
 import {
@@ -70,6 +71,7 @@ const settableOptions = [...changeFlags.map(({ option }) => option), payloadOpti
 const updateOptions = [...settableOptions, ...scheduleOptions(changeScheduleFlags, fixedDelayOption, fixedRateOption)];
 const createOptions = [
   ...createFlags.map(({ option }) => option),
+  dependsOnOption,
   ...settableOptions,
   ...scheduleOptions(createScheduleFlags, fixedDelayOption),
   ...executorOptions,
@@ -94,7 +96,11 @@ export function givenJobFlags(given: Given): string[] {
 
 export async function createRequest(program: string[], given: Given): Promise<CreateJob> {
   const executor = executorFrom(program, given);
-  const job = { ...valuesOf(createFlags, given), ...(await updateRequest(given)) } as CreateJob;
+  const job = {
+    ...valuesOf(createFlags, given),
+    ...(given['dependsOn'] === undefined ? {} : { depends_on: given['dependsOn'] }),
+    ...(await updateRequest(given)),
+  } as CreateJob;
   if (job.type === undefined && executor === null) {
     throw new UsageError(
       'say what to run: --type for a handler of that name, --http URL to call one, or -- program arguments.',
