@@ -104,6 +104,9 @@ export const Grant = Type.Object(
       description:
         'Grows with every lease of this run and is never used twice: a target that remembers the highest can refuse a worker that was overtaken',
     }),
+    awaited: Type.Optional(
+      Type.Boolean({ description: 'Others may wait for the end of this run: report it at once, not with others' }),
+    ),
   },
   { description: 'A run leased to the worker' },
 );

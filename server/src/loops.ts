@@ -49,6 +49,8 @@ export interface Loops {
   depended(parents: Iterable<string>): void;
   /** Another server has created jobs that depend on runs of these segments. */
   hasDependents(segments: Iterable<number>): void;
+  /** Do jobs depend on runs of the segment, as far as is known here? */
+  awaited(segment: number): boolean;
   /** Runs of the segment were redriven. */
   retried(segment: number): void;
   stop(): Promise<void>;
@@ -187,6 +189,7 @@ export function startLoops({
       unblocker.created(parents);
       unblock.wake();
     },
+    awaited: (segment) => unblocker.awaited(segment),
     hasDependents: (where) => unblocker.depended(where),
     retried(segment) {
       unblocker.retried(segment);

@@ -60,7 +60,14 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   await lanes.refresh();
 
   const sessions = new Sessions();
-  const claimer = new Claimer({ db, lanes, segments, metrics, log });
+  const claimer = new Claimer({
+    db,
+    lanes,
+    segments,
+    metrics,
+    log,
+    awaited: (segment) => loops.awaited(segment),
+  });
   const tell = (what: { segments?: Iterable<number>; nextMs?: number | null }): void => {
     const touched = [...(what.segments ?? [])];
     if (touched.length > 0) claimer.wake(touched);

@@ -2,7 +2,7 @@
 // time, where there may be work. Woken by submits, due runs, returned runs, other servers, and once a poll interval for
 // all segments: a lost wake costs latency, never work.
 import { monotonicMs } from '../base/clock.ts';
-import { groupBySegment, newToken } from '../base/ids.ts';
+import { groupBySegment, newToken, segmentOf } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { type ClaimedRun, claimRuns } from '../store/claim.ts';
@@ -19,6 +19,8 @@ export interface ClaimerOptions {
   segments: number;
   metrics: Metrics;
   log: Logger;
+  /** Do jobs depend on runs of this segment? */
+  awaited: (segment: number) => boolean;
 }
 
 /** More claimers than this on one database only add latency. */
@@ -233,6 +235,8 @@ export class Claimer {
   async #deliver(runs: readonly ClaimedRun[], lease_id: string, slots: readonly Session[]): Promise<void> {
     const told = new Set<Session>();
     const astray: Settlement[] = [];
+    const [first] = runs;
+    const awaited = first !== undefined && this.#options.awaited(segmentOf(first.run_id));
     for (const { run, lane } of this.#highestFirst(runs)) {
       const { run_id, flag } = run;
       const session = slots[run.slot - 1] as Session;
@@ -241,7 +245,7 @@ export class Claimer {
         continue;
       }
       session.held.set(run_id, { lease_id, call: 0 });
-      session.outbox.push({ lease: { run_id, lease_id }, json: grantJson(run, lane, lease_id) });
+      session.outbox.push({ lease: { run_id, lease_id }, json: grantJson(run, lane, { lease_id, awaited }) });
       told.add(session);
     }
     this.#options.metrics.runsStarted.inc(runs.length - astray.length);
@@ -312,14 +316,18 @@ function release(slots: readonly Session[]): void {
 }
 
 /** The payload and the executor are JSON already and are carried through as they came. */
-function grantJson(run: ClaimedRun, lane: Lane, leaseId: string): string {
+function grantJson(
+  run: ClaimedRun,
+  lane: Lane,
+  { lease_id: leaseId, awaited }: { lease_id: string; awaited: boolean },
+): string {
   const executor = run.executor === null ? '' : `,"executor":${run.executor}`;
   return (
     `{"run_id":"${run.run_id}","lease_id":"${leaseId}","job_id":"${run.job_id}","name":${JSON.stringify(run.name)},` +
     `"type":"${lane.type}","queue":"${lane.queue}","priority":${lane.priority},"user_id":${JSON.stringify(run.user_id)},` +
     `"attempt_number":${run.attempt},"max_attempts":${run.max_retries + 1},"timeout_ms":${run.timeout_ms},` +
     `"due_at":"${rfc3339(run.due_at)}","scheduled_for":"${rfc3339(run.scheduled_for ?? run.due_at)}","fence":${run.fence}` +
-    `${executor},"payload":${run.payload ?? 'null'}}`
+    `${executor}${awaited ? ',"awaited":true' : ''},"payload":${run.payload ?? 'null'}}`
   );
 }
 

@@ -48,9 +48,14 @@ export class Unblocker {
 
   /** Runs of a segment have ended. Answers whether there is something to do. */
   ended(segment: number, runIds: Iterable<string>): boolean {
-    if (!this.#parents.has(segment)) return false;
+    if (!this.awaited(segment)) return false;
     this.#look(segment, runIds);
     return true;
+  }
+
+  /** Do jobs depend on runs of the segment, as far as is known here? */
+  awaited(segment: number): boolean {
+    return this.#parents.has(segment);
   }
 
   /** Jobs were created, here or elsewhere, that depend on runs of these segments. */
