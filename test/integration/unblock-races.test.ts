@@ -50,7 +50,13 @@ async function submit(
   const job = prepareJob({ type: 'echo', max_retries: 0 }, Date.now());
   assert.ok(!('refused' in job));
   const job_id = newId('job', segment);
-  const needs = parents.map(({ run_id, on = 'success' }, place) => ({ job_id, parent_run_id: run_id, on, place }));
+  const needs = parents.map(({ run_id, on = 'success' }, place) => ({
+    job_id,
+    parent_run_id: run_id,
+    on,
+    place,
+    sole: parents.length === 1,
+  }));
   const row = { job, segment, job_id, run_id: firstRunId(job_id), lane_id: book.laneId, submission: null };
   await createJobs(tx, [parents.length === 0 ? row : { ...row, needs }], []);
   return { job_id, run_id: row.run_id };
@@ -151,7 +157,7 @@ describe('parent and parent', () => {
         () => settleNeeds(db, 3, met(child, late)),
       );
       assert.ok(waited, 'the second must wait for the first to commit');
-      assert.deepEqual([first.released, second.released], [0, 1]);
+      assert.deepEqual([first.released.length, second.released.length], [0, 1]);
       assert.equal(await status(child), 'QUEUED');
       await server().tend();
       await whole();
@@ -198,7 +204,7 @@ describe('cancel and unblock', () => {
       () => settleNeeds(db, 2, met(child, parent)),
     );
     assert.equal(first, 'cancelled');
-    assert.equal(second.released, 0);
+    assert.equal(second.released.length, 0);
     assert.equal(await status(child), 'CANCELLED');
     await whole();
   });
@@ -210,7 +216,7 @@ describe('cancel and unblock', () => {
       (tx) => settleNeeds(tx, 2, met(child, parent)),
       () => cancelRun(db, child.run_id),
     );
-    assert.equal(first.released, 1);
+    assert.equal(first.released.length, 1);
     assert.equal(second, 'cancelled');
     assert.equal(await status(child), 'CANCELLED');
     await whole();
@@ -227,7 +233,7 @@ describe('pause and unblock', () => {
       () => settleNeeds(db, 2, met(child, parent)),
     );
     assert.ok(waited);
-    assert.equal(second.released, 1, 'the second look finds it');
+    assert.equal(second.released.length, 1, 'the second look finds it');
     await resumeJob(db, child.job_id);
     assert.equal(await status(child), 'QUEUED');
     await whole();

@@ -11,6 +11,7 @@ import type { Metrics } from '../base/metrics.ts';
 import { needAfter } from '../rules/dependency.ts';
 import { type BlockedRun, findEnded, readBlocked, readFacts, readPending } from '../store/blocked.ts';
 import type { Database } from '../store/database.ts';
+import { type Released, releaseSole } from '../store/release.ts';
 import { followRetries, readMoved, reviveJobs } from '../store/revive.ts';
 import { type Concerned, type Mark, noteTold, readConcerned, settleNeeds } from '../store/unblock.ts';
 
@@ -131,22 +132,37 @@ export class Unblocker {
     }
     const told = concerned
       .filter((row) => row.retried_run_id === null)
-      .map(({ run_id, job_id, on, status }) => ({ run_id, job_id, state: needAfter(on, status) }));
+      .map(({ run_id, job_id, sole, on, status }) => ({ run_id, job_id, sole, state: needAfter(on, status) }));
     for (const [children, group] of groupBySegment(told, (row) => row.job_id)) {
-      await this.#settle(
+      const marks = group.map(({ run_id, ...row }) => ({ ...row, parent_run_id: run_id }));
+      const freed = await this.#releaseSole(
         children,
-        group.map(({ run_id, ...row }) => ({ ...row, parent_run_id: run_id })),
+        marks.filter((mark) => mark.sole && mark.state === 'met'),
       );
+      const others = marks.filter((mark) => !freed.has(mark.job_id));
+      if (others.length > 0) await this.#settle(children, others);
     }
     if (told.length > 0) await noteTold(db, segment, told);
   }
 
+  async #releaseSole(segment: number, marks: readonly Mark[]): Promise<Set<string>> {
+    const released = marks.length === 0 ? [] : await releaseSole(this.#parts.db, segment, marks);
+    this.#tellReleased(segment, released);
+    return new Set(released.map((run) => run.job_id));
+  }
+
   async #settle(segment: number, marks: readonly Mark[], jobIds?: readonly string[]): Promise<void> {
-    const { released, next_ms, dropped } = await settleNeeds(this.#parts.db, segment, marks, jobIds);
-    if (released > 0) this.#parts.onReleased(segment, next_ms);
+    const { released, dropped } = await settleNeeds(this.#parts.db, segment, marks, jobIds);
+    this.#tellReleased(segment, released);
     if (dropped.length === 0) return;
     this.#parts.metrics.runsEnded.inc({ outcome: 'dropped' }, dropped.length);
     this.#look(segment, dropped);
+  }
+
+  #tellReleased(segment: number, released: readonly Released[]): void {
+    if (released.length === 0) return;
+    const nextMs = Math.min(...released.map((run) => run.in_ms ?? Number.POSITIVE_INFINITY));
+    this.#parts.onReleased(segment, nextMs === Number.POSITIVE_INFINITY ? null : nextMs);
   }
 
   /** Children of redriven runs wait for the new ones; what depends on those that come back is next. */

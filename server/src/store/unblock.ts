@@ -2,7 +2,8 @@
 //
 //   1. whom they concern is read from `dependents`, one segment of parents at a time (readConcerned);
 //   2. in one transaction for each segment of children the blocked runs are locked in `waiting`, then their needs are
-//      marked and counted, and they go to `ready`, to `waiting` for their own time, or to the end (settleNeeds);
+//      marked and counted, and they go to `ready`, to `waiting` for their own time, or to the end (settleNeeds); those that
+//      depend on nothing else need no counting and are released in one statement (release.ts);
 //   3. the rows of `dependents` that were dealt with go, or are marked as told (noteTold).
 //
 // The race: two parents end at once, on two servers. Whoever marks a need of a child that waits holds the row of that
@@ -21,6 +22,7 @@ import { childAfter } from '../rules/dependency.ts';
 import { texts, uuids } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
 import { dropBlocked } from './drop.ts';
+import { type Released, releaseBlocked } from './release.ts';
 import { sql } from './sql.ts';
 
 /** A job that is concerned by the end of a run. */
@@ -29,6 +31,8 @@ export interface Concerned {
   run_id: string;
   job_id: string;
   on: NeedCondition;
+  /** It depends on nothing else. */
+  sole: boolean;
   status: RunStatus;
   /** The run that does the parent again, when it failed and was redriven already. */
   retried_run_id: string | null;
@@ -58,14 +62,14 @@ export async function readConcerned(
         select r.status from punctual.ended_runs r where r.segment = ${segment}::smallint and r.run_id = d.run_id limit 1
       ) e
     )
-    select o.run_id, c.job_id, c.on_condition::text as on, o.status::text as status,
+    select o.run_id, c.job_id, c.on_condition::text as on, c.sole, o.status::text as status,
            case when o.status = 'FAILED' and c.on_condition = 'success' then (
              select l.redriven_run_id from punctual.dead_letters l
              where l.segment = ${segment}::smallint and l.run_id = o.run_id)
            end as retried_run_id
     from over o
     cross join lateral (
-      select d.job_id, d.on_condition
+      select d.job_id, d.on_condition, d.sole
       from punctual.dependents d
       where d.segment = ${segment}::smallint and d.run_id = o.run_id and not d.told and d.was is null
       limit ${limit}::integer
@@ -80,10 +84,8 @@ export interface Mark {
 }
 
 export interface Unblocked {
-  /** Runs that became ready or wait for their own time. */
-  released: number;
-  /** Milliseconds until the first of those that wait. */
-  next_ms: number | null;
+  /** Jobs whose runs became ready or wait for their own time. */
+  released: Released[];
   /** Runs that ended because a need of theirs can no longer be met. */
   dropped: string[];
 }
@@ -106,8 +108,10 @@ export async function settleNeeds(
       judged
         .filter((needs) => blocked.has(needs.job_id) && childAfter(needs) === what)
         .map(({ job_id, failed_run_id }) => ({ run_id: blocked.get(job_id) as string, failed_run_id }));
-    const { released, next_ms } = await release(tx, segment, runsThat('release'));
-    return { released, next_ms, dropped: await dropBlocked(tx, segment, runsThat('drop')) };
+    return {
+      released: await releaseBlocked(tx, segment, runsThat('release')),
+      dropped: await dropBlocked(tx, segment, runsThat('drop')),
+    };
   });
 }
 
@@ -180,38 +184,6 @@ async function markAndCount(
     select job_id, sum(pending)::integer as pending, sum(failed)::integer as failed, min(failed_run_id) as failed_run_id
     from counted
     group by job_id`);
-}
-
-async function release(
-  tx: Queryable,
-  segment: number,
-  runs: readonly { run_id: string }[],
-): Promise<{ released: number; next_ms: number | null }> {
-  if (runs.length === 0) return { released: 0, next_ms: null };
-  // Its time counts from here: while it was blocked it could not begin.
-  const rows = await tx.query<{ released: number; next_ms: string | null }>(sql`
-    with freed as (
-      delete from punctual.waiting
-      where segment = ${segment}::smallint and reason = 'dependency' and run_id = any (${uuids(runs, (run) => run.run_id)}::uuid[])
-      returning segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at
-    ),
-    due as (
-      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
-      select segment, run_id, job_id, lane_id, attempts, cause, now(), now()
-      from freed
-      where due_at <= now()
-      order by run_id
-    ),
-    later as (
-      insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
-      select segment, run_id, job_id, lane_id, attempts, cause, 'due_later', scheduled_for, due_at, due_at
-      from freed
-      where due_at > now()
-    )
-    select count(*)::integer as released, extract(epoch from min(due_at) filter (where due_at > now()) - now()) * 1000 as next_ms
-    from freed`);
-  const { released = 0, next_ms = null } = rows[0] ?? {};
-  return { released, next_ms: next_ms === null ? null : Number(next_ms) };
 }
 
 /** The jobs have been told of the ends of runs of this segment: rows of met needs go, those of failed ones stay. */
