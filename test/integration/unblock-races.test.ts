@@ -223,6 +223,37 @@ describe('cancel and unblock', () => {
   });
 });
 
+describe('a server against a cancel and a pause', () => {
+  const told = async (parent: Made): Promise<void> => {
+    const one = server();
+    one.created([parent.run_id]);
+    await one.pass();
+  };
+  test('of a cancel and a server that releases what waits for one run, the cancel wins when it was first', async () => {
+    const parent = await submit(1);
+    const child = await submit(2, [parent]);
+    await end(parent);
+    const { waited } = await race(
+      (tx) => cancelRun(tx, child.run_id),
+      () => told(parent),
+    );
+    assert.ok(waited, 'the quick way passes by, the careful one waits');
+    assert.equal(await status(child), 'CANCELLED');
+    await whole();
+  });
+  test('a pause that puts the run back does not hide it from the server', async () => {
+    const parent = await submit(1);
+    const child = await submit(2, [parent]);
+    await end(parent);
+    await race(
+      (tx) => pauseJob(tx, child.job_id),
+      () => told(parent),
+    );
+    assert.equal(await status(child), 'QUEUED');
+    await whole();
+  });
+});
+
 describe('pause and unblock', () => {
   test('a pause that puts the run back while it is unblocked does not hide it', async () => {
     const parent = await submit(1);
