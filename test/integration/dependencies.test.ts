@@ -367,7 +367,7 @@ test('a bulk whose items wait for each other in a circle, or have too many edges
     /^Nothing was created. jobs\[1\].depends_on\[0\] names item 9/,
   );
   const many = Array.from({ length: 11 }, (_, i) =>
-    Array.from({ length: i < 10 ? 989 : 111 }, (_, k) => ({ item: 11 + k })),
+    Array.from({ length: i < 10 ? 989 : 111 }, (_none, k) => ({ item: 11 + k })),
   );
   const over = await bulk(...many, ...Array.from({ length: 989 }, () => []));
   assert.deepEqual([over.status, over.code], [422, 'bulk_refused']);

@@ -71,14 +71,14 @@ test('random graphs end as the model says, in order, and once; and again after w
   await using house = await openHouse({ servers: 3, config: { lease_ms: 15_000 } });
   const clients = house.servers.map(({ url }) => new Client({ url }));
   for (const { url } of house.servers) await house.addWorker(handlers, { url, slots: 4 });
+  const clientOf = (i: number): Client => clients[i % 3] as Client;
   let round = 0;
 
   const submit = async (nodes: readonly Node[]): Promise<JobCreated[]> => {
     const made: JobCreated[] = [];
     let bulk: CreateJob[] = [];
     const flush = async (): Promise<void> => {
-      if (bulk.length > 0)
-        made.push(...((await clients[round % 3]?.jobs.createMany(bulk)) as { jobs: JobCreated[] }).jobs);
+      if (bulk.length > 0) made.push(...(await clientOf(round).jobs.createMany(bulk)).jobs);
       bulk = [];
     };
     for (const [i, one] of nodes.entries()) {
@@ -88,7 +88,7 @@ test('random graphs end as the model says, in order, and once; and again after w
       );
       if (one.fails) failing.add(`${round}/${i}`);
       const job = { type: 'step', payload: `${round}/${i}`, max_retries: 0, depends_on };
-      if (one.alone) made.push((await clients[i % 3]?.jobs.create(job)) as JobCreated);
+      if (one.alone) made.push(await clientOf(i).jobs.create(job));
       else bulk.push(job);
     }
     await flush();
@@ -96,7 +96,7 @@ test('random graphs end as the model says, in order, and once; and again after w
   };
 
   const runsOf = (jobs: readonly JobCreated[]): Promise<Run[][]> =>
-    Promise.all(jobs.map(async ({ job_id }, i) => (await clients[i % 3]?.jobs.runs(job_id))?.runs ?? []));
+    Promise.all(jobs.map(async ({ job_id }, i) => (await clientOf(i).jobs.runs(job_id)).runs));
 
   try {
     await fc.assert(
@@ -120,7 +120,7 @@ test('random graphs end as the model says, in order, and once; and again after w
             assert.ok((run?.start_time ?? '') >= (ended[parent]?.[0]?.end_time ?? '?'), `${i} before ${parent}`);
         });
         failing.clear();
-        await clients[0]?.deadLetters.redriveMany({});
+        await clientOf(round).deadLetters.redriveMany({});
         const later = laterEnds(nodes, expected);
         await eventually(async () =>
           assert.deepEqual(

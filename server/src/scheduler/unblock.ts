@@ -4,12 +4,11 @@
 //
 // Runs that nothing depends on must not pay for this: a server knows in which segments there are runs with dependents, and
 // looks at ends only there. It asks the book once a poll interval, hears from other servers, and knows what it made itself.
-import { limits } from '@punctual/contract';
 import { monotonicMs } from '../base/clock.ts';
-import { groupBySegment, highestId } from '../base/ids.ts';
+import { groupBySegment } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { needAfter } from '../rules/dependency.ts';
-import { type BlockedRun, findEnded, readBlocked, readFacts, readPending } from '../store/blocked.ts';
+import { findEnded, readBlocked, readFacts, readUntold } from '../store/blocked.ts';
 import type { Database } from '../store/database.ts';
 import { type Released, releaseSole } from '../store/release.ts';
 import { followRetries, readMoved, reviveJobs } from '../store/revive.ts';
@@ -29,10 +28,6 @@ const maxBatch = 1000;
 const maxRemembered = 100_000;
 /** What the safety net looks at in one go: a million blocked runs cost it no more than some thousands. */
 const maxLooks = 2000;
-/** Blocked runs read together, and their needs; if there are more, as many runs as cannot have more. */
-const maxBlocked = 500;
-const maxNeeds = 20_000;
-const lowestId = '00000000-0000-0000-0000-000000000000';
 
 export class Unblocker {
   readonly #parts: UnblockParts;
@@ -41,7 +36,8 @@ export class Unblocker {
   /** Segments whose runs have dependents, and the monotonic ms at which that was last said. */
   readonly #parents = new Map<number, number>();
   /** Where the safety net goes on. */
-  #from = { segment: 0, after: lowestId };
+  #endsFrom = start;
+  #freeFrom = start;
 
   constructor(parts: UnblockParts) {
     this.#parts = parts;
@@ -98,7 +94,9 @@ export class Unblocker {
       else if ((this.#parents.get(segment) ?? askedAt) < askedAt) this.#parents.delete(segment);
       if (moved) this.#retried.add(segment);
     }
-    await this.#lookAround(facts.filter((fact) => fact.blocked).map((fact) => fact.segment));
+    const where = (is: 'parents' | 'blocked') => facts.filter((fact) => fact[is]).map((fact) => fact.segment);
+    this.#endsFrom = await goOn(this.#endsFrom, where('parents'), (...look) => this.#lookForEnds(...look));
+    this.#freeFrom = await goOn(this.#freeFrom, where('blocked'), (...look) => this.#lookForFree(...look));
     await this.pass();
   }
 
@@ -180,52 +178,43 @@ export class Unblocker {
     }
   }
 
-  /** Looks whether what is blocked has to be, from where the last look ended. */
-  async #lookAround(segments: readonly number[]): Promise<void> {
-    let left = maxLooks;
-    const from = this.#from;
-    this.#from = { segment: 0, after: lowestId };
-    for (const segment of segments.filter((one) => one >= from.segment)) {
-      let after = segment === from.segment ? from.after : lowestId;
-      for (let more = true; more; ) {
-        const { last, looks } = await this.#lookAt(segment, after);
-        left -= looks;
-        more = last !== null;
-        after = last ?? highestId;
-        if (left > 0) continue;
-        this.#from = { segment, after };
-        return;
-      }
-    }
+  /** Looks for ends that nobody told of. */
+  async #lookForEnds(segment: number, after: string, limit: number): Promise<string[]> {
+    const { db } = this.#parts;
+    const runIds = await readUntold(db, segment, after, limit);
+    if (runIds.length > 0) this.#look(segment, await findEnded(db, segment, [...new Set(runIds)]));
+    return runIds;
   }
 
-  /** Looks at some blocked runs; answers the last of them when there may be more, and how much there was to look at. */
-  async #lookAt(segment: number, after: string): Promise<{ last: string | null; looks: number }> {
-    const { db } = this.#parts;
-    const needsOf = (runs: readonly BlockedRun[]) =>
-      readPending(
-        db,
-        segment,
-        runs.map((run) => run.job_id),
-        maxNeeds,
-      );
-    let blocked = await readBlocked(db, segment, after, maxBlocked);
-    const full = blocked.length === maxBlocked;
-    let pending = await needsOf(blocked);
-    const tooMany = pending.length === maxNeeds;
-    if (tooMany) {
-      blocked = blocked.slice(0, maxNeeds / limits.max_depends_on);
-      pending = await needsOf(blocked);
-    }
-    const waits = new Set(pending.map((need) => need.job_id));
-    const free = blocked.map((run) => run.job_id).filter((id) => !waits.has(id));
+  /** Looks for runs that are blocked although they wait for nothing. */
+  async #lookForFree(segment: number, after: string, limit: number): Promise<string[]> {
+    const blocked = await readBlocked(this.#parts.db, segment, after, limit);
+    const free = blocked.filter((run) => run.free).map((run) => run.job_id);
     if (free.length > 0) await this.#settle(segment, [], free);
-    const parents = new Set(pending.map((need) => need.parent_run_id));
-    for (const [where, runIds] of groupBySegment(parents, (id) => id))
-      this.#look(where, await findEnded(db, where, runIds));
-    return {
-      last: full || tooMany ? (blocked.at(-1)?.run_id ?? null) : null,
-      looks: Math.max(pending.length, blocked.length),
-    };
+    return blocked.map((run) => run.run_id);
   }
+}
+
+/** Where a look that takes segments and ids in turn goes on. */
+interface Place {
+  segment: number;
+  after: string;
+}
+
+const start: Place = { segment: 0, after: '00000000-0000-0000-0000-000000000000' };
+
+/** Looks at a bounded number of things, from where the last look ended; `look` answers the ids it saw, in order. */
+async function goOn(
+  from: Place,
+  segments: readonly number[],
+  look: (segment: number, after: string, limit: number) => Promise<string[]>,
+): Promise<Place> {
+  let left = maxLooks;
+  for (const segment of segments.filter((one) => one >= from.segment)) {
+    const seen = await look(segment, segment === from.segment ? from.after : start.after, left);
+    const last = seen.at(-1);
+    if (seen.length === left && last !== undefined) return { segment, after: last };
+    left -= seen.length;
+  }
+  return start;
 }

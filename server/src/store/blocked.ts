@@ -24,33 +24,33 @@ export async function readFacts(db: Queryable, segments: readonly number[]): Pro
     from unnest(${segments}::smallint[]) s (segment)`);
 }
 
-export interface BlockedRun {
-  run_id: string;
-  job_id: string;
+/** Runs of a segment after one of them that somebody depends on and was not told of, in the order of their ids. */
+export async function readUntold(db: Queryable, segment: number, after: string, limit: number): Promise<string[]> {
+  const rows = await db.query<{ run_id: string }>(sql`
+    select run_id
+    from punctual.dependents
+    where segment = ${segment}::smallint and not told and was is null and run_id > ${after}
+    order by run_id
+    limit ${limit}::integer`);
+  return rows.map((row) => row.run_id);
 }
 
-/** Blocked runs of a segment after one of them, in the order of their ids. */
-export async function readBlocked(db: Queryable, segment: number, after: string, limit: number): Promise<BlockedRun[]> {
-  return db.query<BlockedRun>(sql`
-    select w.run_id, w.job_id
+/** Blocked runs of a segment after one of them, in the order of their ids; `free`: there is nothing they wait for. */
+export async function readBlocked(
+  db: Queryable,
+  segment: number,
+  after: string,
+  limit: number,
+): Promise<{ run_id: string; job_id: string; free: boolean }[]> {
+  return db.query(sql`
+    select w.run_id, w.job_id, (
+      select 1
+      from punctual.needs n
+      where n.segment = ${segment}::smallint and n.job_id = w.job_id and n.state = 'pending'
+      limit 1) is null as free
     from punctual.waiting w
     where w.segment = ${segment}::smallint and w.reason = 'dependency' and w.run_id > ${after}
     order by w.run_id
-    limit ${limit}::integer`);
-}
-
-/** What jobs of a segment wait for, job by job. */
-export async function readPending(
-  db: Queryable,
-  segment: number,
-  jobIds: readonly string[],
-  limit: number,
-): Promise<{ job_id: string; parent_run_id: string }[]> {
-  return db.query(sql`
-    select job_id, parent_run_id
-    from punctual.needs
-    where segment = ${segment}::smallint and job_id = any (${uuids(jobIds, (id) => id)}::uuid[]) and state = 'pending'
-    order by job_id
     limit ${limit}::integer`);
 }
 

@@ -59,7 +59,7 @@ export async function findParents(
 ): Promise<Map<string, FoundParent>> {
   const found = new Map<string, FoundParent>();
   const jobIds = [...named.jobs].filter((id) => kindOf(id) === 'job' && segmentOf(id) < segments);
-  const runIds = [...named.runs].filter((id) => /run$/.test(kindOf(id) ?? '') && segmentOf(id) < segments);
+  const runIds = [...named.runs].filter((id) => kindOf(id)?.endsWith('run') && segmentOf(id) < segments);
   for (const [segment, ids] of groupBySegment(jobIds, (id) => id))
     for (const { id, ...parent } of await findJobParents(db, segment, ids)) found.set(id, parent);
   for (const [segment, ids] of groupBySegment(runIds, (id) => id))

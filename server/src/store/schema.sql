@@ -114,7 +114,7 @@ create table punctual.dependents (
   constraint dependents_pkey primary key (segment, run_id, job_id)
 );
 create index dependents_moved on punctual.dependents using btree (segment) where (was is not null);
-create index dependents_untold on punctual.dependents using btree (segment) where (not told);
+create index dependents_untold on punctual.dependents using btree (segment, run_id) where (not told);
 
 create table punctual.ended_runs (
   segment smallint not null,

@@ -28,7 +28,7 @@ create table punctual.dependents (
   told boolean not null default false,
   primary key (segment, run_id, job_id)
 );
-create index dependents_untold on punctual.dependents (segment) where not told;
+create index dependents_untold on punctual.dependents (segment, run_id) where not told;
 create index dependents_moved on punctual.dependents (segment) where was is not null;
 
 create index waiting_for_dependency on punctual.waiting (segment, run_id) where reason = 'dependency';
