@@ -11,13 +11,14 @@ import { Unblocker } from '@punctual/server/internal/scheduler/unblock';
 import { type ClaimedRun, claimRuns } from '@punctual/server/internal/store/claim';
 import type { Database, Queryable } from '@punctual/server/internal/store/database';
 import { redriveOne } from '@punctual/server/internal/store/dead_letters';
+import { dropUnmet } from '@punctual/server/internal/store/drop';
 import { checkInvariants } from '@punctual/server/internal/store/invariants';
 import { pauseJob, resumeJob, runJobNow } from '@punctual/server/internal/store/job_moves';
 import { createJobs } from '@punctual/server/internal/store/jobs';
+import { markMet, releaseMet } from '@punctual/server/internal/store/release';
 import { cancelRun } from '@punctual/server/internal/store/run_moves';
 import { getRun } from '@punctual/server/internal/store/runs';
 import { settleRuns } from '@punctual/server/internal/store/settle';
-import { settleNeeds } from '@punctual/server/internal/store/unblock';
 import { registerSession } from '@punctual/server/internal/store/workers';
 import { type Book, echoWorker, openBook } from '../support/book.ts';
 
@@ -80,12 +81,13 @@ async function end(run: { run_id: string }, status: 'SUCCESS' | 'FAILED' | 'CANC
   assert.equal((await getRun(db, run.run_id))?.status, status);
 }
 
-const met = (child: Made, parent: Made) => [
-  { job_id: child.job_id, parent_run_id: parent.run_id, state: 'met' as const },
-];
-const failed = (child: Made, parent: Made) => [
-  { job_id: child.job_id, parent_run_id: parent.run_id, state: 'failed' as const },
-];
+const need = (child: Made, parent: Made) => [{ job_id: child.job_id, parent_run_id: parent.run_id }];
+
+/** The two steps of a server whose parent ended as asked for. */
+async function release(on: Database, child: Made, parent: Made): Promise<number> {
+  await markMet(on, segmentOf(child), need(child, parent));
+  return (await releaseMet(on, segmentOf(child), [child.job_id])).length;
+}
 
 /** A server that does nothing of itself. */
 function server(on: Database = db): Unblocker {
@@ -152,16 +154,32 @@ describe('parent and parent', () => {
       const child = await submit(3, parents);
       const [early, late] = order.map((i) => parents[i] as Made) as [Made, Made];
       for (const parent of parents) await end(parent);
+      // Both have marked their need before either looks: both see that nothing is left.
+      for (const parent of [early, late]) await markMet(db, 3, need(child, parent));
       const { first, second, waited } = await race(
-        (tx) => settleNeeds(tx, 3, met(child, early)),
-        () => settleNeeds(db, 3, met(child, late)),
+        (tx) => releaseMet(tx, 3, [child.job_id]),
+        () => releaseMet(db, 3, [child.job_id]),
       );
       assert.ok(waited, 'the second must wait for the first to commit');
-      assert.deepEqual([first.released.length, second.released.length], [0, 1]);
+      assert.deepEqual([first.length, second.length], [1, 0]);
       assert.equal(await status(child), 'QUEUED');
       await server().tend();
       await whole();
     });
+
+  test('who looks before the other parent has committed releases nothing, and the other does', async () => {
+    const parents = [await submit(1), await submit(2)] as [Made, Made];
+    const child = await submit(3, parents);
+    for (const parent of parents) await end(parent);
+    const { first, second } = await race(
+      async (tx) => markMet(tx, 3, need(child, parents[0])),
+      () => release(db, child, parents[1]),
+    );
+    assert.deepEqual([first, second], [undefined, 0]);
+    assert.equal((await releaseMet(db, 3, [child.job_id])).length, 1);
+    await server().tend();
+    await whole();
+  });
 
   test('one parent succeeds and one fails at once: the child is dropped whoever is first', async () => {
     for (const failsFirst of [true, false]) {
@@ -169,11 +187,9 @@ describe('parent and parent', () => {
       const child = await submit(3, [good, bad]);
       await end(good);
       await end(bad, 'FAILED');
-      const [one, two] = [met(child, good), failed(child, bad)];
-      await race(
-        (tx) => settleNeeds(tx, 3, failsFirst ? two : one),
-        () => settleNeeds(db, 3, failsFirst ? one : two),
-      );
+      const succeed = (on: Database): Promise<unknown> => release(on, child, good);
+      const fail = (on: Database): Promise<unknown> => dropUnmet(on, 3, need(child, bad));
+      await race(failsFirst ? fail : succeed, () => (failsFirst ? succeed : fail)(db));
       assert.equal(await status(child), 'DROPPED');
       await server().tend();
       await whole();
@@ -199,13 +215,14 @@ describe('cancel and unblock', () => {
     const parent = await submit(1);
     const child = await submit(2, [parent]);
     await end(parent);
-    const { first, second } = await race(
+    const { first, second, waited } = await race(
       (tx) => cancelRun(tx, child.run_id),
-      () => settleNeeds(db, 2, met(child, parent)),
+      () => release(db, child, parent),
     );
-    assert.equal(first, 'cancelled');
-    assert.equal(second.released.length, 0);
+    assert.ok(waited);
+    assert.deepEqual([first, second], ['cancelled', 0]);
     assert.equal(await status(child), 'CANCELLED');
+    await server().tend();
     await whole();
   });
   test('an unblock first: the cancel finds the run ready and ends it', async () => {
@@ -213,63 +230,50 @@ describe('cancel and unblock', () => {
     const child = await submit(2, [parent]);
     await end(parent);
     const { first, second } = await race(
-      (tx) => settleNeeds(tx, 2, met(child, parent)),
+      (tx) => release(tx, child, parent),
       () => cancelRun(db, child.run_id),
     );
-    assert.equal(first.released.length, 1);
-    assert.equal(second, 'cancelled');
+    assert.deepEqual([first, second], [1, 'cancelled']);
     assert.equal(await status(child), 'CANCELLED');
+    await server().tend();
     await whole();
   });
-});
-
-describe('a server against a cancel and a pause', () => {
-  const told = async (parent: Made): Promise<void> => {
-    const one = server();
-    one.created([parent.run_id]);
-    await one.pass();
-  };
-  test('of a cancel and a server that releases what waits for one run, the cancel wins when it was first', async () => {
-    const parent = await submit(1);
-    const child = await submit(2, [parent]);
-    await end(parent);
-    const { waited } = await race(
-      (tx) => cancelRun(tx, child.run_id),
-      () => told(parent),
-    );
-    assert.ok(waited, 'the quick way passes by, the careful one waits');
-    assert.equal(await status(child), 'CANCELLED');
-    await whole();
-  });
-  test('a pause that puts the run back does not hide it from the server', async () => {
-    const parent = await submit(1);
-    const child = await submit(2, [parent]);
-    await end(parent);
-    await race(
-      (tx) => pauseJob(tx, child.job_id),
-      () => told(parent),
-    );
-    assert.equal(await status(child), 'QUEUED');
-    await whole();
+  test('of a cancel and a drop whoever is first ends the run', async () => {
+    for (const cancelFirst of [true, false]) {
+      const parent = await submit(1);
+      const child = await submit(2, [parent]);
+      await end(parent, 'FAILED');
+      const cancel = (on: Database): Promise<unknown> => cancelRun(on, child.run_id);
+      const drop = (on: Database): Promise<unknown> => dropUnmet(on, 2, need(child, parent));
+      await race(cancelFirst ? cancel : drop, () => (cancelFirst ? drop : cancel)(db));
+      assert.equal(await status(child), cancelFirst ? 'CANCELLED' : 'DROPPED');
+      await server().tend();
+      await whole();
+    }
   });
 });
 
 describe('pause and unblock', () => {
-  test('a pause that puts the run back while it is unblocked does not hide it', async () => {
-    const parent = await submit(1);
-    const child = await submit(2, [parent]);
-    await end(parent);
-    const { second, waited } = await race(
-      (tx) => pauseJob(tx, child.job_id),
-      () => settleNeeds(db, 2, met(child, parent)),
-    );
-    assert.ok(waited);
-    assert.equal(second.released.length, 1, 'the second look finds it');
-    await resumeJob(db, child.job_id);
-    assert.equal(await status(child), 'QUEUED');
-    await whole();
+  test('a pause that puts the run back while it is released or dropped hides it for a second at most', async () => {
+    for (const outcome of ['SUCCESS', 'FAILED'] as const) {
+      const parent = await submit(1);
+      const child = await submit(2, [parent]);
+      await end(parent, outcome);
+      await race(
+        (tx) => pauseJob(tx, child.job_id),
+        async () => {
+          const one = server();
+          one.created([parent.run_id]);
+          await one.pass();
+        },
+      );
+      await server().tend();
+      if (outcome === 'SUCCESS') await resumeJob(db, child.job_id);
+      assert.equal(await status(child), outcome === 'SUCCESS' ? 'QUEUED' : 'DROPPED');
+      await whole();
+    }
   });
-  test('a run that is released is not run now at the same time', async () => {
+  test('a blocked run is not run now', async () => {
     const parent = await submit(1);
     const child = await submit(2, [parent]);
     await assert.rejects(runJobNow(db, book.lanes, child.job_id), { code: 'run_blocked' });
@@ -380,7 +384,7 @@ describe('a server that dies', () => {
     const parent = await submit(1);
     const child = await submit(2, [parent]);
     await end(parent);
-    await settleNeeds(db, 2, met(child, parent));
+    await release(db, child, parent);
     const two = server();
     two.created([parent.run_id]);
     await two.pass();
@@ -440,8 +444,8 @@ test('the safety net looks at a bounded number of runs at a time, and at all of 
   await end(parent);
   // More runs with dependents than one look takes, before the one whose end nobody told of.
   await book.query(
-    `insert into punctual.dependents (segment, run_id, job_id, on_condition, sole)
-     select 1, ('01890000-0000-7000-8000-' || lpad(to_hex(i), 8, '0') || '1001')::uuid, $1, 'success', true
+    `insert into punctual.dependents (segment, run_id, job_id, on_condition)
+     select 1, ('01890000-0000-7000-8000-' || lpad(to_hex(i), 8, '0') || '1001')::uuid, $1, 'success'
      from generate_series(1, 5000) i`,
     [newId('job', 3)],
   );

@@ -289,7 +289,6 @@ function needsOf(job_id: string, needs: readonly Need[], jobIds: readonly string
     parent_run_id: 'item' in parent ? firstRunId(jobIds[parent.item] as string) : parent.run_id,
     on,
     place,
-    sole: needs.length === 1,
   }));
 }
 

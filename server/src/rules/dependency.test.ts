@@ -1,9 +1,9 @@
-// When needs are met, what becomes of who waits, and which names and cycles are refused.
+// When needs are met, and which names and cycles are refused.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { NeedCondition, RunStatus } from '@punctual/contract';
 import fc from 'fast-check';
-import { childAfter, findCycle, needAfter, needsOf } from './dependency.ts';
+import { findCycle, needAfter, needsOf } from './dependency.ts';
 
 const outcomes = ['SUCCESS', 'FAILED', 'CANCELLED', 'DROPPED'] as const satisfies RunStatus[];
 
@@ -12,16 +12,6 @@ test('success is met by SUCCESS, failure by FAILED, any_end by every end, and no
   assert.deepEqual(met('success'), ['SUCCESS']);
   assert.deepEqual(met('failure'), ['FAILED']);
   assert.deepEqual(met('any_end'), outcomes);
-});
-
-test('a child waits while anything is pending, is dropped as soon as one need failed, and else released', () => {
-  fc.assert(
-    fc.property(fc.array(fc.constantFrom('pending', 'met', 'failed')), (states) => {
-      const count = (state: string): number => states.filter((one) => one === state).length;
-      const after = childAfter({ pending: count('pending'), failed: count('failed') });
-      assert.equal(after, states.includes('failed') ? 'drop' : states.includes('pending') ? 'wait' : 'release');
-    }),
-  );
 });
 
 /** By definition: can `to` be reached from `from`? */

@@ -1,4 +1,4 @@
-// What dependencies mean: when a need is met, what becomes of the job that waits, and which names are refused. Pure; the
+// What dependencies mean: when a need is met or can no longer be, and which names are refused. Pure; the
 // unblocker and whoever creates jobs call it.
 import type { CreateJob, FieldError, NeedCondition, NeedState, RunStatus } from '@punctual/contract';
 
@@ -12,12 +12,6 @@ export interface Need {
 export function needAfter(on: NeedCondition, outcome: RunStatus): Exclude<NeedState, 'pending'> {
   if (on === 'any_end') return 'met';
   return outcome === (on === 'success' ? 'SUCCESS' : 'FAILED') ? 'met' : 'failed';
-}
-
-/** One need that can no longer be met decides, however the others stand. */
-export function childAfter(needs: { pending: number; failed: number }): 'wait' | 'release' | 'drop' {
-  if (needs.failed > 0) return 'drop';
-  return needs.pending > 0 ? 'wait' : 'release';
 }
 
 /** What the book knows of an id that `depends_on` names. */

@@ -10,9 +10,10 @@ import type { Metrics } from '../base/metrics.ts';
 import { needAfter } from '../rules/dependency.ts';
 import { findEnded, readBlocked, readFacts, readUntold } from '../store/blocked.ts';
 import type { Database } from '../store/database.ts';
-import { type Released, releaseSole } from '../store/release.ts';
+import { dropUnmet } from '../store/drop.ts';
+import { markMet, releaseMet } from '../store/release.ts';
 import { followRetries, readMoved, reviveJobs } from '../store/revive.ts';
-import { type Concerned, type Mark, noteTold, readConcerned, settleNeeds } from '../store/unblock.ts';
+import { type Concerned, noteTold, readConcerned } from '../store/unblock.ts';
 
 export interface UnblockParts {
   db: Database;
@@ -37,7 +38,7 @@ export class Unblocker {
   readonly #parents = new Map<number, number>();
   /** Where the safety net goes on. */
   #endsFrom = start;
-  #freeFrom = start;
+  #astrayFrom = start;
 
   constructor(parts: UnblockParts) {
     this.#parts = parts;
@@ -96,7 +97,7 @@ export class Unblocker {
     }
     const where = (is: 'parents' | 'blocked') => facts.filter((fact) => fact[is]).map((fact) => fact.segment);
     this.#endsFrom = await goOn(this.#endsFrom, where('parents'), (...look) => this.#lookForEnds(...look));
-    this.#freeFrom = await goOn(this.#freeFrom, where('blocked'), (...look) => this.#lookForFree(...look));
+    this.#astrayFrom = await goOn(this.#astrayFrom, where('blocked'), (...look) => this.#lookForAstray(...look));
     await this.pass();
   }
 
@@ -130,37 +131,36 @@ export class Unblocker {
     }
     const told = concerned
       .filter((row) => row.retried_run_id === null)
-      .map(({ run_id, job_id, sole, on, status }) => ({ run_id, job_id, sole, state: needAfter(on, status) }));
+      .map(({ run_id, job_id, on, status }) => ({
+        run_id,
+        job_id,
+        parent_run_id: run_id,
+        state: needAfter(on, status),
+      }));
     for (const [children, group] of groupBySegment(told, (row) => row.job_id)) {
-      const marks = group.map(({ run_id, ...row }) => ({ ...row, parent_run_id: run_id }));
-      const freed = await this.#releaseSole(
-        children,
-        marks.filter((mark) => mark.sole && mark.state === 'met'),
-      );
-      const others = marks.filter((mark) => !freed.has(mark.job_id));
-      if (others.length > 0) await this.#settle(children, others);
+      const met = group.filter((row) => row.state === 'met');
+      const unmet = group.filter((row) => row.state === 'failed');
+      if (met.length > 0) {
+        await markMet(db, children, met);
+        await this.#release(children, [...new Set(met.map((row) => row.job_id))]);
+      }
+      if (unmet.length > 0) this.#dropped(children, await dropUnmet(db, children, unmet));
     }
     if (told.length > 0) await noteTold(db, segment, told);
   }
 
-  async #releaseSole(segment: number, marks: readonly Mark[]): Promise<Set<string>> {
-    const released = marks.length === 0 ? [] : await releaseSole(this.#parts.db, segment, marks);
-    this.#tellReleased(segment, released);
-    return new Set(released.map((run) => run.job_id));
-  }
-
-  async #settle(segment: number, marks: readonly Mark[], jobIds?: readonly string[]): Promise<void> {
-    const { released, dropped } = await settleNeeds(this.#parts.db, segment, marks, jobIds);
-    this.#tellReleased(segment, released);
-    if (dropped.length === 0) return;
-    this.#parts.metrics.runsEnded.inc({ outcome: 'dropped' }, dropped.length);
-    this.#look(segment, dropped);
-  }
-
-  #tellReleased(segment: number, released: readonly Released[]): void {
+  async #release(segment: number, jobIds: readonly string[]): Promise<void> {
+    const released = await releaseMet(this.#parts.db, segment, jobIds);
     if (released.length === 0) return;
     const nextMs = Math.min(...released.map((run) => run.in_ms ?? Number.POSITIVE_INFINITY));
     this.#parts.onReleased(segment, nextMs === Number.POSITIVE_INFINITY ? null : nextMs);
+  }
+
+  /** What depends on them is next. */
+  #dropped(segment: number, runIds: readonly string[]): void {
+    if (runIds.length === 0) return;
+    this.#parts.metrics.runsEnded.inc({ outcome: 'dropped' }, runIds.length);
+    this.#look(segment, runIds);
   }
 
   /** Children of redriven runs wait for the new ones; what depends on those that come back is next. */
@@ -186,11 +186,15 @@ export class Unblocker {
     return runIds;
   }
 
-  /** Looks for runs that are blocked although they wait for nothing. */
-  async #lookForFree(segment: number, after: string, limit: number): Promise<string[]> {
-    const blocked = await readBlocked(this.#parts.db, segment, after, limit);
-    const free = blocked.filter((run) => run.free).map((run) => run.job_id);
-    if (free.length > 0) await this.#settle(segment, [], free);
+  /** Looks for runs that are blocked although nothing is pending, or although they cannot start any more. */
+  async #lookForAstray(segment: number, after: string, limit: number): Promise<string[]> {
+    const { db } = this.#parts;
+    const blocked = await readBlocked(db, segment, after, limit);
+    const astray = blocked.filter((run) => run.astray).map((run) => run.job_id);
+    if (astray.length > 0) {
+      await this.#release(segment, astray);
+      this.#dropped(segment, await dropUnmet(db, segment, [], astray));
+    }
     return blocked.map((run) => run.run_id);
   }
 }

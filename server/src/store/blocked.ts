@@ -2,7 +2,7 @@
 // of those runs have ended without anybody having told. Nothing is locked or changed here.
 import { uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
-import { sql } from './sql.ts';
+import { part, sql } from './sql.ts';
 
 export interface SegmentFacts {
   segment: number;
@@ -35,19 +35,23 @@ export async function readUntold(db: Queryable, segment: number, after: string, 
   return rows.map((row) => row.run_id);
 }
 
-/** Blocked runs of a segment after one of them, in the order of their ids; `free`: there is nothing they wait for. */
+/**
+ * Blocked runs of a segment after one of them, in the order of their ids; `astray`: there is nothing they wait for, or
+ * nothing to wait for any more.
+ */
 export async function readBlocked(
   db: Queryable,
   segment: number,
   after: string,
   limit: number,
-): Promise<{ run_id: string; job_id: string; free: boolean }[]> {
-  return db.query(sql`
-    select w.run_id, w.job_id, (
-      select 1
+): Promise<{ run_id: string; job_id: string; astray: boolean }[]> {
+  const has = (state: 'pending' | 'failed') => part`(
+      select true
       from punctual.needs n
-      where n.segment = ${segment}::smallint and n.job_id = w.job_id and n.state = 'pending'
-      limit 1) is null as free
+      where n.segment = ${segment}::smallint and n.job_id = w.job_id and n.state = ${state}::punctual.need_state
+      limit 1)`;
+  return db.query(sql`
+    select w.run_id, w.job_id, ${has('pending')} is null or ${has('failed')} is not null as astray
     from punctual.waiting w
     where w.segment = ${segment}::smallint and w.reason = 'dependency' and w.run_id > ${after}
     order by w.run_id

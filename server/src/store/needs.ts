@@ -16,8 +16,6 @@ export interface NewNeed {
   parent_run_id: string;
   on: NeedCondition;
   place: number;
-  /** The only one of its job. */
-  sole: boolean;
 }
 
 /** Parts of the statement that creates jobs: what the jobs of `input` need. Rows that do not fit `which` are left out. */
@@ -29,8 +27,8 @@ export function insertNeeds(needs: readonly (NewNeed & { submission: string | nu
         ${int2s(needs, (need) => segmentOf(need.job_id))}::smallint[], ${uuids(needs, (need) => need.job_id)}::uuid[],
         ${int2s(needs, (need) => segmentOf(need.parent_run_id))}::smallint[], ${uuids(needs, (need) => need.parent_run_id)}::uuid[],
         ${texts(needs, (need) => need.on)}::text[], ${int2s(needs, (need) => need.place)}::smallint[],
-        ${int2s(needs, (need) => (need.sole ? 1 : 0))}::smallint[], ${uuids(needs, (need) => need.submission)}::uuid[])
-        as i (segment, job_id, parent_segment, parent_run_id, on_condition, place, sole, submission)
+        ${uuids(needs, (need) => need.submission)}::uuid[])
+        as i (segment, job_id, parent_segment, parent_run_id, on_condition, place, submission)
       ${which}
     ),
     needed as (
@@ -39,8 +37,8 @@ export function insertNeeds(needs: readonly (NewNeed & { submission: string | nu
       from need
     ),
     concerned as (
-      insert into punctual.dependents (segment, run_id, job_id, on_condition, sole)
-      select parent_segment, parent_run_id, job_id, on_condition::punctual.need_condition, sole = 1
+      insert into punctual.dependents (segment, run_id, job_id, on_condition)
+      select parent_segment, parent_run_id, job_id, on_condition::punctual.need_condition
       from need
     ),
     blocked as (

@@ -54,10 +54,10 @@ export async function followRetries(
         ${uuids(rows, (row) => row.retried_run_id)}::uuid[]) r (run_id, job_id, retried_run_id)
       where d.segment = ${segment}::smallint and d.run_id = r.run_id and d.job_id = r.job_id and d.was is null
         and d.run_id = any (${uuids(rows, (row) => row.run_id)}::uuid[])
-      returning d.job_id, d.run_id, d.on_condition, d.sole, r.retried_run_id
+      returning d.job_id, d.run_id, d.on_condition, r.retried_run_id
     )
-    insert into punctual.dependents as d (segment, run_id, job_id, on_condition, sole, was)
-    select ${segment}::smallint, retried_run_id, job_id, on_condition, sole, run_id
+    insert into punctual.dependents as d (segment, run_id, job_id, on_condition, was)
+    select ${segment}::smallint, retried_run_id, job_id, on_condition, run_id
     from retried
     on conflict (segment, run_id, job_id) do update
     set was = coalesce(d.was, excluded.was), told = false`);

@@ -108,7 +108,6 @@ create table punctual.dependents (
   run_id uuid not null,
   job_id uuid not null,
   on_condition punctual.need_condition not null,
-  sole boolean not null,
   was uuid,
   told boolean not null default false,
   constraint dependents_pkey primary key (segment, run_id, job_id)

@@ -16,14 +16,13 @@ create table punctual.needs (
   primary key (segment, job_id, parent_run_id)
 );
 
--- `sole`: the job depends on nothing else. A row goes when its need is met. One whose need failed stays, told, until the parent is tried again: then it moves to
+-- A row goes when its need is met. One whose need failed stays, told, until the parent is tried again: then it moves to
 -- the new run, and `was` keeps the run that the need still names until that is changed too.
 create table punctual.dependents (
   segment smallint not null,
   run_id uuid not null,
   job_id uuid not null,
   on_condition punctual.need_condition not null,
-  sole boolean not null,
   was uuid,
   told boolean not null default false,
   primary key (segment, run_id, job_id)
