@@ -150,3 +150,15 @@ test('the flags of a job are known by name, for the sentence about --file', () =
   assert.deepEqual(givenJobFlags(parseCreate('--type', 'x', '--payload', '1').given), ['--type', '--payload']);
   assert.deepEqual(givenJobFlags(parseCreate().given), []);
 });
+
+test('--depends-on tells jobs and runs apart, takes a condition, and refuses anything else', async () => {
+  const job = '01890000-0000-7000-8000-000000000003';
+  const run = '01890000-0000-7000-8000-000000001003';
+  const made = await created('--type', 'a', '--depends-on', job, '--depends-on', `${run}:any_end`);
+  assert.deepEqual(made.depends_on, [
+    { job_id: job, on: 'success' },
+    { run_id: run, on: 'any_end' },
+  ]);
+  assert.throws(() => parseCreate('--type', 'a', '--depends-on', 'x'), /id of a job or a run/);
+  assert.throws(() => parseCreate('--type', 'a', '--depends-on', `${job}:never`), /one of success, failure, any_end/);
+});

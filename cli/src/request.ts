@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { Backoff, CreateJob, type Executor, HttpExecutor, type UpdateJob, uniqueFields } from '@punctual/contract';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { dependsOnOption } from './depends_on.ts';
 import { UsageError } from './failure.ts';
 import { flagsFrom, valuesOf } from './flags.ts';
 import {
@@ -82,6 +83,7 @@ const settableOptions = [...changeFlags.map(({ option }) => option), payloadOpti
 const updateOptions = [...settableOptions, ...scheduleOptions(changeScheduleFlags, fixedDelayOption, fixedRateOption)];
 const createOptions = [
   ...createFlags.map(({ option }) => option),
+  dependsOnOption,
   ...settableOptions,
   ...scheduleOptions(createScheduleFlags, fixedDelayOption),
   ...uniqueOptions,
@@ -110,6 +112,7 @@ export async function createRequest(program: string[], given: Given): Promise<Cr
   const job = {
     ...valuesOf(createFlags, given),
     ...valuesOf(uniqueFlags, given),
+    ...(given['dependsOn'] === undefined ? {} : { depends_on: given['dependsOn'] }),
     ...(await updateRequest(given)),
   } as CreateJob;
   if (job.type === undefined && executor === null) {

@@ -32,6 +32,7 @@ export function jobFields(job: Job, paint: Paint, now: number): [string, string]
     ['user', job.user_id ?? '–'],
     ...(job.unique_key === undefined ? [] : [['unique key', uniqueOf(job)] as [string, string]]),
     ...scheduleFields(job, now),
+    ...dependencyFields(job, paint),
     ['payload', showJson(job.payload)],
     ['retries', job.max_retries === 0 ? 'none' : `${job.max_retries}, waiting ${backoff}`],
     ['timeout', `${writeDuration(job.timeout_ms)} an attempt${wholeRun(job.run_timeout_ms)}`],
@@ -45,6 +46,19 @@ function uniqueOf({ unique_key, unique_scope, unique_period_ms }: Job): string {
   const held = { waiting: 'until it starts', live: 'until it has ended', period: '' }[unique_scope ?? 'live'];
   const period = unique_period_ms === undefined ? '' : `for ${writeDuration(unique_period_ms)} from its creation`;
   return `${unique_key}, held ${held}${period}`;
+}
+
+/** Needs shown at most; `--json` gives all. */
+const max_needs = 10;
+
+function dependencyFields({ depends_on = [] }: Job, paint: Paint): [string, string][] {
+  if (depends_on.length === 0) return [];
+  const rows = depends_on.slice(0, max_needs).map(({ run_id, on, state, status }) => {
+    const now = status === null ? '' : `, now ${showStatus(status, paint)}`;
+    return `${on} of run ${run_id}: ${state}${now}`;
+  });
+  if (depends_on.length > max_needs) rows.push(`and ${depends_on.length - max_needs} more`);
+  return [['depends on', rows.join('\n')]];
 }
 
 function wholeRun(ms: number | null): string {
@@ -224,6 +238,9 @@ export function hintsFor(
       ...runHints(run, context.now),
     ];
   }
+  if (run.status === 'BLOCKED') return ['It starts when the runs it depends on have ended as asked for.'];
+  if (run.reason === 'upstream_failed')
+    return ['A run it depends on did not end as asked for; once that is retried, this one gets a new run by itself.'];
   if (run.status === 'RUNNING') return [`\`punctual runs logs ${run.run_id}\` shows what it has logged so far.`];
   if (run.status !== 'QUEUED') return [];
   const wait = run.due_at === null ? 0 : Date.parse(run.due_at) - context.now;

@@ -54,6 +54,11 @@ export const errorTable = {
     meaning:
       'Another job of this user holds the unique_key: wait for it, cancel it, or say with on_conflict what to do instead.',
   },
+  run_blocked: {
+    status: 409,
+    meaning:
+      'The run waits for the end of others, which `depends_on` of its job names; it starts when they have ended.',
+  },
   calendar_in_use: { status: 409, meaning: 'Schedules use this calendar; change those first.' },
   run_ended: { status: 409, meaning: 'The run has ended already; its recorded outcome is final.' },
   session_lost: {
@@ -75,6 +80,10 @@ export const errorTable = {
   invalid_schedule: {
     status: 422,
     meaning: 'The schedule cannot be followed; `errors` says which field, why, and how to mend it.',
+  },
+  invalid_dependency: {
+    status: 422,
+    meaning: 'An entry of `depends_on` names no run that this job can wait for; `errors` names each one.',
   },
   idempotency_key_reused: {
     status: 422,

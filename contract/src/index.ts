@@ -1,6 +1,7 @@
 // The words of Punctual, all exported from here.
 import * as backfills from './backfills.ts';
 import * as deadLetters from './dead_letters.ts';
+import * as dependencies from './dependencies.ts';
 import * as forecast from './forecast.ts';
 import * as gates from './gates.ts';
 import * as jobs from './jobs.ts';
@@ -17,6 +18,7 @@ import * as workers from './workers.ts';
 
 export * from './backfills.ts';
 export * from './dead_letters.ts';
+export * from './dependencies.ts';
 export * from './depth.ts';
 export * from './errors.ts';
 export * from './forecast.ts';
@@ -66,6 +68,8 @@ export const components = {
   HttpExecutor: jobs.HttpExecutor,
   ShellExecutor: jobs.ShellExecutor,
   Backoff: jobs.Backoff,
+  Parent: dependencies.Parent,
+  Dependency: dependencies.Dependency,
   Run: runs.Run,
   Progress: runs.Progress,
   Checkpoint: runs.Checkpoint,

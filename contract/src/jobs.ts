@@ -1,5 +1,6 @@
 // Jobs: what to do and how, whose, and when. Schemas and routes.
 import { type Static, Type } from 'typebox';
+import { Dependency, DependsOn } from './dependencies.ts';
 import { defaults, limits } from './limits.ts';
 import { route } from './route.ts';
 import { Run, RunPage, RunPageQuery } from './runs.ts';
@@ -172,6 +173,7 @@ export const CreateJob = closed(
         description: 'How much of a rate limit a run uses',
       }),
     ),
+    depends_on: Type.Optional(DependsOn),
     schedule_type: Type.Optional(
       described(ScheduleType, {
         description:
@@ -217,6 +219,9 @@ export const Job = Type.Object(
     timeout_ms: Type.Integer(),
     run_timeout_ms: nullable(Type.Integer()),
     status: JobStatus,
+    depends_on: Type.Optional(
+      Type.Array(Dependency, { description: 'What its run waits or waited for; given for a single job, not in lists' }),
+    ),
     pause_note: Type.Optional(Type.String({ description: 'Why it is paused' })),
     version: Type.Integer({ description: 'Grows with each change; the ETag' }),
     created_at: Timestamp,
@@ -327,6 +332,7 @@ export const jobRoutes = {
       'idempotency_key_reused',
       'too_many_lanes',
       'invalid_schedule',
+      'invalid_dependency',
       'calendar_not_found',
       'overloaded',
     ],
@@ -426,7 +432,7 @@ export const jobRoutes = {
     params: JobParams,
     success: 202,
     response: Accepted,
-    errors: ['invalid_id', 'job_not_found', 'job_paused', 'job_running', 'job_ended'],
+    errors: ['invalid_id', 'job_not_found', 'job_paused', 'job_running', 'job_ended', 'run_blocked'],
   }),
   pauseJob: route({
     method: 'POST',

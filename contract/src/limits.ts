@@ -9,6 +9,12 @@ export const limits = {
   max_payload_depth: 64,
   /** One transaction each: larger bulks hold locks too long. */
   max_bulk_jobs: 1000,
+  /** A run that waits for more is better split by a job in between. */
+  max_depends_on: 1000,
+  /** Written in one statement with the jobs of the bulk. */
+  max_bulk_edges: 10_000,
+  /** Enough to see what holds a run up; the job shows all. */
+  max_waits_for: 100,
   /** A result is an answer for people and next steps. */
   max_result_bytes: 1024 * 1024,
   max_error_message_chars: 16 * 1024,

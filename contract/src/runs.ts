@@ -1,11 +1,13 @@
 // Runs: one promise to do a job once. Schemas and routes.
 import { type Static, Type } from 'typebox';
+import { WaitsFor } from './dependencies.ts';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp } from './shapes.ts';
 
 export const RunStatus = Type.Enum(['BLOCKED', 'QUEUED', 'RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED', 'DROPPED'], {
-  description: 'QUEUED → RUNNING → SUCCESS, FAILED, CANCELLED or DROPPED; back to QUEUED before a further attempt',
+  description:
+    'QUEUED → RUNNING → SUCCESS, FAILED, CANCELLED or DROPPED; back to QUEUED before a further attempt; BLOCKED before all of it while it waits for the end of other runs',
 });
 export type RunStatus = Static<typeof RunStatus>;
 
@@ -50,7 +52,7 @@ export const Run = Type.Object(
     reason: nullable(
       Type.String({
         description:
-          'More about the status: due_later, retry, snooze, paused, overlap, limit, cancelling, timed_out, run_timed_out, lost, …',
+          'More about the status: due_later, retry, snooze, paused, overlap, limit, dependency, upstream_failed, cancelling, timed_out, run_timed_out, lost, …',
       }),
     ),
     due_at: nullable(Timestamp),
@@ -67,6 +69,11 @@ export const Run = Type.Object(
     progress: Type.Optional(described(Progress, { description: 'While it runs, once it has reported some' })),
     snoozes: Type.Optional(
       Type.Integer({ description: 'How often it has put itself off, when it did and has not ended' }),
+    ),
+    waits_for: Type.Optional(
+      Type.Array(WaitsFor, {
+        description: `BLOCKED: runs it waits for, ${limits.max_waits_for} of them at most; given for a single run, not in lists`,
+      }),
     ),
   },
   { description: 'A run: one promise to do a job once' },
@@ -184,7 +191,7 @@ export const runRoutes = {
     params: RunParams,
     success: 202,
     response: RunAccepted,
-    errors: ['invalid_id', 'run_not_found', 'run_ended', 'job_running', 'job_paused', 'job_ended'],
+    errors: ['invalid_id', 'run_not_found', 'run_ended', 'run_blocked', 'job_running', 'job_paused', 'job_ended'],
   }),
   getRunCheckpoint: route({
     method: 'GET',

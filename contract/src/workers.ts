@@ -159,6 +159,9 @@ export const Grant = Type.Object(
         { description: 'What the run saved last, in an attempt before this one' },
       ),
     ),
+    awaited: Type.Optional(
+      Type.Boolean({ description: 'Others may wait for the end of this run: report it at once, not with others' }),
+    ),
   },
   { description: 'A run leased to the worker' },
 );

@@ -19,6 +19,7 @@ import { operateOnce } from './scheduler/operate.ts';
 import { planOnce } from './scheduler/plan.ts';
 import { Recurring } from './scheduler/recurring.ts';
 import { SegmentClock } from './scheduler/segment_clock.ts';
+import { Unblocker } from './scheduler/unblock.ts';
 import type { Database } from './store/database.ts';
 import { nextWakes } from './store/due.ts';
 import type { Lanes } from './store/lanes.ts';
@@ -61,6 +62,16 @@ export interface Loops {
   operateSoon(): void;
   /** Runs of these jobs have ended, which may have others waiting for it. */
   ended(jobIds: readonly string[]): void;
+  /** Runs of a segment have ended, which others may depend on. */
+  runsEnded(segment: number, runIds: Iterable<string>): void;
+  /** Jobs were created that depend on these runs. */
+  depended(parents: Iterable<string>): void;
+  /** Another server has created jobs that depend on runs of these segments. */
+  hasDependents(segments: Iterable<number>): void;
+  /** Do jobs depend on runs of the segment, as far as is known here? */
+  awaited(segment: number): boolean;
+  /** Runs of the segment were redriven. */
+  retried(segment: number): void;
   stop(): Promise<void>;
 }
 
@@ -133,6 +144,11 @@ export function startLoops({
   const recurring = new Recurring({ db, log, segments: all, onReleased: ready, onBegun: planSoon });
   const follow = start({ name: 'follow', everyMs: hourMs, pass: () => recurring.follow() });
   start({ name: 'tend', everyMs: tendEveryMs, pass: () => recurring.tendAll() });
+
+  // What depends on runs that have ended is released or dropped.
+  const unblocker = new Unblocker({ db, metrics, segments: all, onReleased: ready });
+  const unblock = start({ name: 'unblock', everyMs: hourMs, pass: () => unblocker.pass() });
+  start({ name: 'blocked', everyMs: config.poll_interval_ms, pass: () => unblocker.tend() });
 
   // Backfills make their next runs.
   const backfills = new Backfiller({ db, lanes, segments: all, onMade: ready });
@@ -257,6 +273,19 @@ export function startLoops({
       recurring.ended(jobIds);
       follow.wake();
       if (backfills.concerns(jobIds)) backfill.wake();
+    },
+    runsEnded(segment, runIds) {
+      if (unblocker.ended(segment, runIds)) unblock.wake();
+    },
+    depended(parents) {
+      unblocker.created(parents);
+      unblock.wake();
+    },
+    awaited: (segment) => unblocker.awaited(segment),
+    hasDependents: (where) => unblocker.depended(where),
+    retried(segment) {
+      unblocker.retried(segment);
+      unblock.wake();
     },
     async stop() {
       await Promise.all(running.map((loop) => loop.stop()));

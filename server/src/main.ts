@@ -2,7 +2,7 @@
 // and the tests.
 
 import { openApi } from './api/server.ts';
-import { newToken } from './base/ids.ts';
+import { newToken, segmentOf } from './base/ids.ts';
 import { type Logger, openLog } from './base/log.ts';
 import { openMetrics } from './base/metrics.ts';
 import type { Config } from './config.ts';
@@ -85,6 +85,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     segments,
     metrics,
     log,
+    awaited: (segment) => loops.awaited(segment),
     onRefill: () => loops.refillSoon(),
     onClaimed: (segment, runs) => admitter.claimed(segment, runs),
   });
@@ -113,6 +114,10 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       if (ready.size > 0) announcer.say({ segments: ready });
       if (entry.size > 0) admitter.wake(entry);
       if (nextMs !== null) announcer.say({ nextMs });
+    },
+    onBlocked: (parents) => {
+      loops.depended(parents);
+      announcer.say({ parents: new Set([...parents].map(segmentOf)) });
     },
     onScheduled: (where) => {
       for (const segment of where) loops.planSoon(segment);
@@ -146,6 +151,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       admitter.left(outcomes);
       tell({ segments: settled.ready, nextMs: settled.nextMs });
       loops.ended(settled.further);
+      for (const { segment, runIds } of settled.settled) loops.runsEnded(segment, runIds);
     },
   });
   const announcer = new Announcer({
@@ -165,6 +171,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
           () => {},
         ); // the poll will do it
       for (const order of heard.cancels) sync.cancel(order.session_id, order);
+      loops.hasDependents(heard.parents ?? []);
       if (heard.next_ms !== null) loops.dueWithin(heard.next_ms);
       if (heard.flow === 'freed') claimer.roomFreed();
       if (heard.flow === 'changed') loops.flowChanged();
@@ -207,6 +214,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     backfillSoon: () => loops.backfillSoon(),
     flowChanged,
     operateSoon: () => loops.operateSoon(),
+    ended: (segment, runIds) => loops.runsEnded(segment, runIds),
+    retried: (segment) => loops.retried(segment),
     tell,
   });
   const stop = async (): Promise<void> => {

@@ -44,6 +44,14 @@ test('hello submits a job, waits and prints its result', async () => {
   assert.match(output, /^SUCCESS on \S+: \{"greeting":"hello, world"\}$/m);
 });
 
+test('dependencies run in their order, and what waits for a failure that never comes is dropped', async () => {
+  const output = await start('dependencies.mjs').ended;
+  assert.match(
+    output,
+    /^left: SUCCESS\nright: SUCCESS\ntogether: SUCCESS\ntell somebody: DROPPED \(upstream_failed\)$/m,
+  );
+});
+
 test('a schedule is looked at, runs three times and ends', async () => {
   const output = await start('schedule.mjs').ended;
   assert.match(output, /^ {2}2027-03-28T02:30:00 is 2027-03-28T01:00:00.000Z: 02:30 does not exist/m);

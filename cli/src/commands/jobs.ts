@@ -92,6 +92,7 @@ Examples:
   punctual jobs create --type send-report --cron '0 9 * * MON-FRI' --tz Europe/Paris --overlap skip
   punctual jobs create --http https://example.com/poll --every 5m --jitter 30s
   punctual jobs create --type reindex --in 10s --unique-key reindex:42 --on-conflict reschedule
+  punctual jobs create --type clean-up --depends-on ID:any_end --depends-on ID
   punctual jobs create --file jobs.json`,
     )
     .action(remotely(create));

@@ -9,7 +9,15 @@ import { sentence } from '../parts/status.tsx';
 import { SubmitForm } from '../parts/submit.tsx';
 import { WorkerCards } from '../parts/worker_cards.tsx';
 
-const filters = ['QUEUED', 'RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED'] as const satisfies Run['status'][];
+const filters = [
+  'BLOCKED',
+  'QUEUED',
+  'RUNNING',
+  'SUCCESS',
+  'FAILED',
+  'CANCELLED',
+  'DROPPED',
+] as const satisfies Run['status'][];
 
 const maxCrew = 5;
 

@@ -20,6 +20,8 @@ const reasonWords: Readonly<Record<string, string>> = {
   due_later: 'not due yet',
   retry: 'waits to try again',
   paused: 'paused',
+  dependency: 'waits for other runs',
+  upstream_failed: 'a run it depends on did not succeed',
   cancelling: 'being cancelled',
   timed_out: 'timed out',
   lost: 'worker lost',

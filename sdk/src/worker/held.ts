@@ -13,6 +13,8 @@ export interface HeldRun {
   giveUpAt: number;
   /** An outcome was handed in; what comes later does not count. */
   reported: boolean;
+  /** Others may wait for its end. */
+  awaited: boolean;
   cancelTold: boolean;
   /** Lines, checkpoints and progress in calls that have not been answered: what it says later must not overtake them. */
   inFlight: number;
@@ -42,7 +44,7 @@ export class HeldRuns {
   /** Numbers new runs in order and returns the number of the first. */
   add(grants: readonly Grant[], now: number, graceMs: number): number {
     const first = this.#nextKey;
-    for (const { run_id, lease_id, timeout_ms } of grants) {
+    for (const { run_id, lease_id, timeout_ms, awaited = false } of grants) {
       const giveUpAt = now + timeout_ms + graceMs + blocked_slack_ms;
       const run = {
         key: this.#nextKey,
@@ -50,6 +52,7 @@ export class HeldRuns {
         lease_id,
         giveUpAt,
         reported: false,
+        awaited,
         cancelTold: false,
         inFlight: 0,
       };

@@ -97,6 +97,27 @@ test('while slots are plenty reports gather and go by a call that does not wait,
   hand.end();
 });
 
+test('the end of a run that others wait for is reported at once', async () => {
+  const hand = new Hand(60_000, 10);
+  const [first, second] = [grant(), { ...grant(), awaited: true }];
+  (await hand.next()).answer({ runs: [first, second] });
+  const listening = await hand.next();
+  hand.report({ keys: [1], outcomes: [outcome(first)] });
+  let sent = 0;
+  const report = hand.next().then((call) => {
+    sent++;
+    return call;
+  });
+  await Promise.resolve();
+  assert.equal(sent, 0, 'the first gathers');
+  hand.report({ keys: [2], outcomes: [outcome(second)] });
+  for (let i = 0; i < 5; i++) await Promise.resolve();
+  assert.equal(sent, 1, 'the second has left, without a timer, and took the first along');
+  assert.equal((await report).request.outcomes?.length, 2);
+  listening.answer();
+  hand.end();
+});
+
 test('when slots are short one call reports and waits', async () => {
   const hand = new Hand(60_000);
   const run = grant();

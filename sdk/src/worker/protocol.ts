@@ -31,7 +31,7 @@ const max_open_calls = 2;
 /** A server that answers a call at once although it was to wait, and has nothing to say, is asked again ever more slowly. */
 const hasty_ms = 5;
 const max_rest_ms = 1_000;
-/** While slots are plenty, what there is to report waits this long for more. */
+/** While slots are plenty, what there is to report waits this long for more, unless others wait for it. */
 const gather_ms = 5;
 /** When they run short a call that only waits is sent this much later: short runs have ended by then, one call does both. */
 const quiet_delay_ms = 2;
@@ -94,7 +94,8 @@ export class Protocol {
         return;
       }
       run.reported = true;
-      if (this.#unsent.length === 0) this.#gatherUntil = performance.now() + gather_ms;
+      if (run.awaited) this.#gatherUntil = 0;
+      else if (this.#unsent.length === 0) this.#gatherUntil = performance.now() + gather_ms;
       this.#unsent.push({ key, kind: 'outcome', text: outcomes[i] as string });
     });
     for (const key of stuck) this.#held.markOutlived(key);

@@ -11,7 +11,10 @@ import type { ApiParts } from './server.ts';
 /** Redriven in one statement; more would hold locks too long. */
 const maxBatch = 500;
 
-export function registerDeadLetters(app: FastifyInstance, { db, segments, allSegments, tell }: ApiParts): void {
+export function registerDeadLetters(
+  app: FastifyInstance,
+  { db, segments, allSegments, tell, retried }: ApiParts,
+): void {
   const missing = (runId: string): PunctualError =>
     new PunctualError('dead_letter_not_found', { detail: `No dead letter has the run id ${runId}.` });
 
@@ -33,6 +36,7 @@ export function registerDeadLetters(app: FastifyInstance, { db, segments, allSeg
   register(app, deadLetterRoutes.redriveDeadLetter, async ({ params: { run_id } }) => {
     if (!isRunId(run_id, segments)) throw missing(run_id);
     const redriven_run_id = await redriveOne(db, run_id);
+    retried(segmentOf(run_id));
     tell({ segments: [segmentOf(run_id)] });
     return { run_id, redriven_run_id };
   });
@@ -43,7 +47,9 @@ export function registerDeadLetters(app: FastifyInstance, { db, segments, allSeg
       for (let some = -1; some !== 0 && redriven < limit; ) {
         some = await redriveSegment(db, segment, filter, Math.min(maxBatch, limit - redriven));
         redriven += some;
-        if (some > 0) tell({ segments: [segment] });
+        if (some === 0) continue;
+        retried(segment);
+        tell({ segments: [segment] });
       }
     }
     return { redriven, done: redriven < limit };

@@ -14,9 +14,11 @@ import type { FastifyInstance } from 'fastify';
 import { idFromKey, jobIdOfFirstRun, kindOf, segmentOf, timeOf } from '../base/ids.ts';
 import type { SubmitKey } from '../dispatch/submit.ts';
 import { type PreparedJob, prepareJob, prepareUpdate } from '../rules/job.ts';
+import { withNeeds } from '../scheduler/depends_on.ts';
 import { listJobs } from '../store/job_list.ts';
 import { cancelJob, pauseJob, resumeJob, runJobNow } from '../store/job_moves.ts';
 import { getJob } from '../store/jobs.ts';
+import { listNeeds } from '../store/needs.ts';
 import { listJobRuns } from '../store/runs.ts';
 import { idShape, makeCursor, readCursor } from './cursor.ts';
 import { register } from './register.ts';
@@ -46,9 +48,10 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     const job = await withSchedule(prepare(prepareJob(body, Date.now(), defaultPriority)), body);
     const chosen = chosenId(headers['idempotency-key'], segments);
     const key = submitKey(headers['idempotency-key'], request.bodyText);
+    const [ready] = await withNeeds(parts, [job], [body], false);
     const { jobs, replayed } =
       job.unique === null
-        ? await submitter.submit([job], chosen ?? key)
+        ? await submitter.submit([ready as PreparedJob], chosen ?? key)
         : await uniqueSubmitter.submit([job], key && { ...key, job_id: chosen?.job_id ?? null });
     if (replayed) reply.header('idempotency-replayed', 'true');
     return jobs[0] as (typeof jobs)[0];
@@ -64,9 +67,10 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
           ? await named(`jobs[${i}]`, withSchedule(job, (body as BulkRequest).jobs[i] as CreateJob, preparer))
           : job,
       );
+    const ready = await withNeeds(parts, jobs, (body as BulkRequest).jobs, true);
     const key = submitKey(headers['idempotency-key'], request.bodyText);
     const submitted = jobs.every(({ unique }) => unique === null)
-      ? await submitter.submit(jobs, key)
+      ? await submitter.submit(ready, key)
       : await uniqueSubmitter.submit(jobs, key && { ...key, job_id: null });
     if (submitted.replayed) reply.header('idempotency-replayed', 'true');
     return { jobs: submitted.jobs };
@@ -81,7 +85,8 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   register(app, jobRoutes.getJob, async ({ params, reply }) => {
     const job = await findJob(params.job_id);
     reply.header('etag', `"${job.version}"`);
-    return job;
+    const depends_on = await listNeeds(db, params.job_id);
+    return depends_on.length === 0 ? job : { ...job, depends_on };
   });
 
   register(app, jobRoutes.updateJob, async ({ params: { job_id }, body, headers, reply }) => {
@@ -100,6 +105,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     requireJobId(job_id, segments);
     const { cancelled, orders } = await cancelJob(db, job_id);
     parts.admitter.left(cancelled.map((run_id) => ({ run_id })));
+    parts.ended(segmentOf(job_id), cancelled);
     for (const order of orders) sync.cancel(order.session_id, order);
     if (orders.length > 0) announcer.say({ cancels: orders });
     return {

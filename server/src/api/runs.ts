@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { kindOf, segmentOf } from '../base/ids.ts';
 import { getCheckpoint } from '../store/checkpoints.ts';
 import { redriveOne } from '../store/dead_letters.ts';
+import { listPendingNeeds } from '../store/needs.ts';
 import { cancelRun, hurryRun } from '../store/run_moves.ts';
 import { listAttempts, listLogs } from '../store/run_records.ts';
 import { getRun, listJobRuns, listRuns } from '../store/runs.ts';
@@ -18,7 +19,7 @@ export function isRunId(id: string, segments: number): boolean {
 
 export function registerRuns(
   app: FastifyInstance,
-  { db, segments, allSegments, admitter, sync, announcer, tell }: ApiParts,
+  { db, segments, allSegments, admitter, sync, announcer, tell, ended: tellEnded, retried }: ApiParts,
 ): void {
   const requireRun = async (runId: string) => {
     const run = isRunId(runId, segments) ? await getRun(db, runId) : null;
@@ -62,12 +63,16 @@ export function registerRuns(
 
   register(app, runRoutes.listRuns, ({ query }) => list(query));
   register(app, runRoutes.listExecutions, ({ query }) => list(query));
-  register(app, runRoutes.getRun, ({ params }) => requireRun(params.run_id));
+  register(app, runRoutes.getRun, async ({ params }) => {
+    const run = await requireRun(params.run_id);
+    return run.status === 'BLOCKED' ? { ...run, waits_for: await listPendingNeeds(db, run.job_id) } : run;
+  });
   register(app, runRoutes.cancelRun, async ({ params: { run_id } }) => {
     await requireRun(run_id);
     const answer = await cancelRun(db, run_id);
     if (answer === 'cancelled') {
       admitter.left([{ run_id }]);
+      tellEnded(segmentOf(run_id), [run_id]);
       return { run_id, status: 'CANCELLED' as const };
     }
     if (answer === 'ended') throw ended(await requireRun(run_id));
@@ -80,11 +85,13 @@ export function registerRuns(
     const run = await requireRun(run_id);
     if (run.status === 'FAILED') {
       const retried_run_id = await redriveOne(db, run_id);
+      retried(segmentOf(run_id));
       tell({ segments: [segmentOf(run_id)] });
       return { run_id, status: run.status, retried_run_id };
     }
     const answer = await hurryRun(db, run_id);
     if (answer === 'running') throw new PunctualError('job_running');
+    if (answer === 'blocked') throw new PunctualError('run_blocked');
     if (answer === 'paused') throw new PunctualError('job_paused');
     if (answer === 'ended') throw ended(await requireRun(run_id));
     tell({ segments: [segmentOf(run_id)] });

@@ -54,6 +54,10 @@ export interface ApiParts {
   flowChanged: () => void;
   /** An operation has something to do. */
   operateSoon: () => void;
+  /** Runs of a segment have ended, or may have. */
+  ended: (segment: number, runIds: readonly string[]) => void;
+  /** Runs of the segment were redriven. */
+  retried: (segment: number) => void;
   /** Wakes whoever should know that runs became ready or wait for a time. */
   tell: (what: { segments?: Iterable<number>; nextMs?: number | null }) => void;
 }

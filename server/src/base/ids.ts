@@ -75,6 +75,18 @@ export function segmentOf(id: string): number {
   return Number.parseInt(id.slice(33), 16);
 }
 
+/** Things by the segment of one of their ids: what concerns several segments is done one after the other. */
+export function groupBySegment<Item>(items: Iterable<Item>, idOf: (item: Item) => string): Map<number, Item[]> {
+  const groups = new Map<number, Item[]>();
+  for (const item of items) {
+    const segment = segmentOf(idOf(item));
+    const group = groups.get(segment);
+    if (group === undefined) groups.set(segment, [item]);
+    else group.push(item);
+  }
+  return groups;
+}
+
 export function kindOf(id: string): IdKind | null {
   if (id[14] !== '7') return null;
   const kind = Number.parseInt(id[32] ?? '', 16);

@@ -21,6 +21,8 @@ export interface Announcement {
   from: string;
   segments: number[];
   cancels: CancelOrder[];
+  /** Segments whose runs others have come to depend on; servers of before do not say. */
+  parents?: number[];
   /** Something waits that is due within this many ms. */
   next_ms: number | null;
   /** The rules of queues and types have changed, or a place under one of their limits is free. */
@@ -50,6 +52,7 @@ const forgetAfterMs = 16_000;
 export class Announcer {
   readonly #options: AnnouncerOptions;
   readonly #segments = new Set<number>();
+  readonly #parents = new Set<number>();
   readonly #listening: Loop;
   #cancels: CancelOrder[] = [];
   #nextMs: number | null = null;
@@ -70,12 +73,14 @@ export class Announcer {
 
   say(news: {
     segments?: Iterable<number>;
+    parents?: Iterable<number>;
     cancels?: readonly CancelOrder[];
     nextMs?: number | null;
     flow?: Announcement['flow'];
   }): void {
     if (this.#alone) return;
     for (const segment of news.segments ?? []) this.#segments.add(segment);
+    for (const segment of news.parents ?? []) this.#parents.add(segment);
     this.#cancels.push(...(news.cancels ?? []));
     if (news.nextMs != null) this.#nextMs = Math.min(this.#nextMs ?? Number.POSITIVE_INFINITY, news.nextMs);
     if (news.flow != null && this.#flow !== 'changed') this.#flow = news.flow;
@@ -96,12 +101,14 @@ export class Announcer {
     const announcement: Announcement = {
       from: this.#options.serverId,
       segments: [...this.#segments],
+      parents: [...this.#parents],
       cancels: this.#cancels.splice(0, maxCancels),
       next_ms: this.#nextMs,
       flow: this.#flow,
       newest_lane: this.#options.lanes.newest,
     };
     this.#segments.clear();
+    this.#parents.clear();
     this.#nextMs = null;
     this.#flow = null;
     this.#timer = this.#cancels.length > 0 ? setTimeout(() => void this.#send(), gatherMs) : null;
@@ -159,7 +166,15 @@ export class Announcer {
 
 /** Whoever may connect to the database may speak on the channel: what is no announcement must do no harm. */
 function readAnnouncement(payload: string): Announcement {
-  const { from, segments, cancels, next_ms, flow = null, newest_lane } = JSON.parse(payload) as Announcement;
+  const {
+    from,
+    segments,
+    cancels,
+    next_ms,
+    flow = null,
+    parents = [],
+    newest_lane,
+  } = JSON.parse(payload) as Announcement;
   const natural = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
   const fits =
     typeof from === 'string' &&
@@ -168,8 +183,10 @@ function readAnnouncement(payload: string): Announcement {
     Array.isArray(cancels) &&
     cancels.every((cancel) => typeof cancel?.session_id === 'string' && typeof cancel.run_id === 'string') &&
     (next_ms === null || (Number.isFinite(next_ms) && next_ms >= 0)) &&
+    Array.isArray(parents) &&
+    parents.every(natural) &&
     (flow === null || flow === 'changed' || flow === 'freed') &&
     natural(newest_lane);
   if (!fits) throw new Error(`no announcement: ${payload.slice(0, 200)}`);
-  return { from, segments, cancels, next_ms, flow, newest_lane };
+  return { from, segments, cancels, next_ms, flow, parents, newest_lane };
 }

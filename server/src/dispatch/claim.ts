@@ -5,7 +5,7 @@
 // Lanes under a limit are claimed by a statement that asks for room (store/claim_limited.ts). When there is none the
 // segment is starved: it is looked at again when a place or a unit of the rate is free, or at the next poll.
 import { monotonicMs } from '../base/clock.ts';
-import { newToken } from '../base/ids.ts';
+import { groupBySegment, newToken, segmentOf } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { keptBy } from '../store/checkpoints.ts';
@@ -19,7 +19,7 @@ import { HotSegments } from './hot_segments.ts';
 import { LowWater } from './low_water.ts';
 import { isLimited, lanesUpTo, type ServedLane, type ServedLanes, serveLanes, serves } from './served_lanes.ts';
 import { freeSlots, type Session } from './sessions.ts';
-import { groupBySegment, settleAstray } from './settle.ts';
+import { settleAstray } from './settle.ts';
 import type { Starts } from './starts.ts';
 
 export interface ClaimerOptions {
@@ -34,6 +34,8 @@ export interface ClaimerOptions {
   onRefill: () => void;
   /** Told what was taken out of `ready`. */
   onClaimed?: (segment: number, runs: readonly ClaimedRun[]) => void;
+  /** Do jobs depend on runs of this segment? */
+  awaited: (segment: number) => boolean;
 }
 
 /** More claimers than this on one database only add latency. */
@@ -353,6 +355,8 @@ export class Claimer {
   async #deliver(runs: readonly ClaimedRun[], lease_id: string, slots: readonly Session[]): Promise<void> {
     const told = new Set<Session>();
     const astray: Settlement[] = [];
+    const [first] = runs;
+    const awaited = first !== undefined && this.#options.awaited(segmentOf(first.run_id));
     for (const { run, lane } of this.#highestFirst(runs)) {
       const { run_id, flag } = run;
       const session = slots[run.slot - 1] as Session;
@@ -361,13 +365,13 @@ export class Claimer {
         continue;
       }
       session.held.set(run_id, { lease_id, call: 0, lane_id: run.lane_id, keeps: run.kept !== undefined });
-      session.outbox.push({ lease: { run_id, lease_id }, json: grantJson(run, lane, lease_id) });
+      session.outbox.push({ lease: { run_id, lease_id }, json: grantJson(run, lane, { lease_id, awaited }) });
       told.add(session);
       this.#options.starts.note(run.lane_id);
     }
     this.#options.metrics.runsStarted.inc(runs.length - astray.length);
     for (const session of told) session.parked?.answer();
-    for (const [segment, settlements] of groupBySegment(astray)) {
+    for (const [segment, settlements] of groupBySegment(astray, (settlement) => settlement.run_id)) {
       try {
         await settleRuns(this.#options.db, segment, settlements);
         this.wake([segment]);
@@ -435,14 +439,18 @@ function release(slots: readonly Session[]): void {
 }
 
 /** The payload and the executor are JSON already and are carried through as they came. */
-function grantJson(run: ClaimedRun, lane: Lane, leaseId: string): string {
+function grantJson(
+  run: ClaimedRun,
+  lane: Lane,
+  { lease_id: leaseId, awaited }: { lease_id: string; awaited: boolean },
+): string {
   const executor = run.executor === null ? '' : `,"executor":${run.executor}`;
   return (
     `{"run_id":"${run.run_id}","lease_id":"${leaseId}","job_id":"${run.job_id}","name":${JSON.stringify(run.name)},` +
     `"type":"${lane.type}","queue":"${lane.queue}","priority":${lane.priority},"user_id":${JSON.stringify(run.user_id)},` +
     `"attempt_number":${run.attempt},"max_attempts":${run.max_retries + 1},"timeout_ms":${run.timeout_ms},` +
     `"due_at":"${rfc3339(run.due_at)}","scheduled_for":"${rfc3339(run.scheduled_for ?? run.due_at)}","fence":${run.fence}` +
-    `${executor}${checkpointJson(run)},"payload":${run.payload ?? 'null'}}`
+    `${executor}${checkpointJson(run)}${awaited ? ',"awaited":true' : ''},"payload":${run.payload ?? 'null'}}`
   );
 }
 

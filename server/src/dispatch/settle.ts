@@ -2,7 +2,7 @@
 // settles each segment's batch in one statement. What the fence refuses is answered as refused.
 import { limits, type Outcome } from '@punctual/contract';
 import { randomBetween } from '../base/clock.ts';
-import { segmentOf } from '../base/ids.ts';
+import { groupBySegment } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { afterFailure } from '../rules/backoff.ts';
 import { parseBackoff } from '../rules/job.ts';
@@ -29,6 +29,8 @@ export interface Settled {
   nextMs: number | null;
   /** Jobs that may have other runs, of which one has ended. */
   further: string[];
+  /** Runs that were settled, most of which have ended, by segment. */
+  settled: { segment: number; runIds: string[] }[];
 }
 
 interface Parts {
@@ -38,9 +40,9 @@ interface Parts {
 }
 
 export async function settleOutcomes(parts: Parts, outcomes: readonly Outcome[]): Promise<Settled> {
-  const settled: Settled = { refused: [], ready: new Set(), nextMs: null, further: [] };
+  const settled: Settled = { refused: [], ready: new Set(), nextMs: null, further: [], settled: [] };
   const work: Promise<void>[] = [];
-  for (const [segment, group] of groupBySegment(outcomes)) {
+  for (const [segment, group] of groupBySegment(outcomes, (outcome) => outcome.run_id)) {
     if (segment >= parts.segments) {
       settled.refused.push(...group);
       continue;
@@ -65,6 +67,7 @@ async function succeed(
   const { settled: applied, further } = await settleSuccesses(db, segment, successes);
   metrics.runsEnded.inc({ outcome: 'success' }, applied);
   settled.further.push(...further);
+  settled.settled.push({ segment, runIds: successes.map((success) => success.run_id) });
   if (applied < outcomes.length) await lookUp(db, segment, outcomes, settled);
 }
 
@@ -77,6 +80,7 @@ async function settleOthers(
   const settlements = await decide(db, segment, outcomes);
   const leases = await settleRuns(db, segment, settlements);
   for (const { further_of } of leases) if (further_of !== null) settled.further.push(further_of);
+  settled.settled.push({ segment, runIds: leases.map((lease) => lease.run_id) });
   const applied = new Set(leases.map(leaseText));
   const missed = outcomes.filter((outcome) => outcome.status !== 'RELEASED' && !applied.has(leaseText(outcome)));
   if (missed.length > 0) await lookUp(db, segment, missed, settled);
@@ -91,6 +95,7 @@ async function settleOthers(
 async function lookUp(db: Queryable, segment: number, leases: readonly Lease[], settled: Settled): Promise<void> {
   const before = await findSettled(db, segment, leases);
   for (const { further_of } of before) if (further_of !== null) settled.further.push(further_of);
+  settled.settled.push({ segment, runIds: before.map((lease) => lease.run_id) });
   const known = new Set(before.map(leaseText));
   settled.refused.push(...leases.filter((lease) => !known.has(leaseText(lease))));
 }
@@ -206,17 +211,6 @@ function toSuccess(run_id: string, lease_id: string, result: unknown): Success {
 /** PostgreSQL's text holds every character but NUL. */
 function cleanText(text: string | undefined): string | null {
   return text === undefined ? null : text.replaceAll('\0', '\uFFFD');
-}
-
-export function groupBySegment<Item extends { run_id: string }>(items: readonly Item[]): Map<number, Item[]> {
-  const groups = new Map<number, Item[]>();
-  for (const item of items) {
-    const segment = segmentOf(item.run_id);
-    const group = groups.get(segment);
-    if (group === undefined) groups.set(segment, [item]);
-    else group.push(item);
-  }
-  return groups;
 }
 
 export function leaseText(lease: Lease): string {

@@ -11,6 +11,7 @@
 import { type JobCreated, PunctualError } from '@punctual/contract';
 import { firstRunId, idsFrom, inSegment, newId, segmentOf } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
+import type { Need } from '../rules/dependency.ts';
 import { type PreparedJob, sameJob } from '../rules/job.ts';
 import { segmentOfKey, segmentOfUserKey } from '../rules/segment.ts';
 import type { ClaimedRun } from '../store/claim.ts';
@@ -26,6 +27,7 @@ import {
   type NewSubmission,
 } from '../store/jobs.ts';
 import type { LaneKey, Lanes } from '../store/lanes.ts';
+import type { NewNeed } from '../store/needs.ts';
 import type { Claimer } from './claim.ts';
 
 export interface SubmitKey {
@@ -72,6 +74,8 @@ export interface SubmitterOptions {
    * the first of those is due.
    */
   onCreated: (created: Where & { nextMs: number | null }) => void;
+  /** Told after the commit of jobs that depend on others: on which runs. */
+  onBlocked: (parents: Set<string>) => void;
   /** Told after the commit of recurring jobs: in which segments. */
   onScheduled: (segments: Set<number>) => void;
 }
@@ -239,7 +243,8 @@ export class Submitter {
       for (let i = 0; i < jobs.length; i++) {
         const { job, lane_id } = jobs[i] as Pending['jobs'][number];
         const job_id = jobIds[i] as string;
-        rows.push({ job, segment: segmentOf(job_id), job_id, run_id: firstRunId(job_id), lane_id, submission });
+        const row = { job, segment: segmentOf(job_id), job_id, run_id: firstRunId(job_id), lane_id, submission };
+        rows.push(job.depends_on === null ? row : { ...row, needs: needsOf(job_id, job.depends_on, jobIds) });
       }
       return { segment, first, jobIds };
     });
@@ -248,6 +253,8 @@ export class Submitter {
     metrics.jobsCreated.inc(rows.length);
     const recurring = rows.filter(({ job }) => job.schedule !== null);
     if (recurring.length > 0) this.#options.onScheduled(new Set(recurring.map((row) => row.segment)));
+    const parents = new Set(rows.flatMap(({ needs = [] }) => needs.map((need) => need.parent_run_id)));
+    if (parents.size > 0) this.#options.onBlocked(parents);
     if (created.granted === null)
       onCreated({ ...whereTo(rows, created, this.#options.lanes), nextMs: created.next_ms });
     const won = new Set(created.won);
@@ -286,6 +293,16 @@ export class Submitter {
     const ids = idsFrom(earlier.job_id, earlier.jobs).map((id, k) => this.#placed(id, jobs[k]?.job));
     return { jobs: ids.map((id, k) => toCreated(id, jobs[k]?.job)), replayed: true };
   }
+}
+
+/** Needs by the ids that the jobs of the same submit have got. */
+function needsOf(job_id: string, needs: readonly Need[], jobIds: readonly string[]): NewNeed[] {
+  return needs.map(({ parent, on }, place) => ({
+    job_id,
+    parent_run_id: 'item' in parent ? firstRunId(jobIds[parent.item] as string) : parent.run_id,
+    on,
+    place,
+  }));
 }
 
 /** Which of the future jobs were due already only the statement knows: if some were, they may be anywhere. */

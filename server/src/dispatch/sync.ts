@@ -11,6 +11,7 @@
 // only while the worker has no other call open: an answer on its way through another server must not be taken back.
 import { type FieldError, type LogChunk, type NewProgress, PunctualError, type SyncRequest } from '@punctual/contract';
 import { monotonicMs } from '../base/clock.ts';
+import { groupBySegment } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { type PreparedCheckpoint, prepareReport } from '../rules/report.ts';
 import { forgetEnded, saveCheckpoints } from '../store/checkpoints.ts';
@@ -30,7 +31,7 @@ import {
   type Session,
   type Sessions,
 } from './sessions.ts';
-import { groupBySegment, leaseText, type Settled, settleOutcomes } from './settle.ts';
+import { leaseText, type Settled, settleOutcomes } from './settle.ts';
 
 export interface SyncOptions {
   db: Database;
@@ -174,7 +175,7 @@ export class Sync {
   ): Promise<Lease[]> {
     if (items.length === 0) return [];
     const refused: Lease[] = [];
-    for (const [segment, group] of groupBySegment(items)) {
+    for (const [segment, group] of groupBySegment(items, (item) => item.run_id)) {
       const written = segment >= this.#options.segments ? new Set<string>() : await write(segment, group);
       refused.push(...group.filter((item) => !written.has(leaseText(item))));
     }
@@ -183,7 +184,7 @@ export class Sync {
   }
 
   async #clearUp(runs: readonly { run_id: string }[]): Promise<void> {
-    for (const [segment, group] of groupBySegment(runs)) {
+    for (const [segment, group] of groupBySegment(runs, (run) => run.run_id)) {
       if (segment >= this.#options.segments) continue;
       await forgetEnded(
         this.#options.db,

@@ -10,6 +10,7 @@ import {
   type ScheduleType,
   type UpdateJob,
 } from '@punctual/contract';
+import type { Need } from './dependency.ts';
 import { presetPriority } from './flow.ts';
 import type { PreparedSchedule, ScheduleFields } from './schedule_input.ts';
 import { type PreparedUnique, prepareUnique } from './unique.ts';
@@ -40,6 +41,8 @@ export interface PreparedJob {
   backoff: string | null;
   /** For a recurring job: filled in by whoever knows the database's time and the calendars. */
   schedule: PreparedSchedule | null;
+  /** The runs it waits for: filled in by whoever can look them up. */
+  depends_on: readonly Need[] | null;
 }
 
 export type Refusal = { refused: FieldError[] };
@@ -59,6 +62,13 @@ export function prepareJob(
   const schedule_type = input.schedule_type ?? impliedType(input);
   errors.push(...checkSchedule(input, schedule_type, nowMs));
   const unique = prepareUnique(input, schedule_type, errors);
+  if (input.depends_on !== undefined && input.unique_key !== undefined)
+    errors.push({ path: 'depends_on', message: 'does not go with unique_key' });
+  if (input.depends_on !== undefined && (schedule_type === 'CRON' || schedule_type === 'INTERVAL'))
+    errors.push({
+      path: 'depends_on',
+      message: `does not go with schedule_type ${schedule_type}: each run would wait`,
+    });
   const payload = toJsonText(input.payload, 'payload', errors);
   const executor = toJsonText(input.executor, 'executor', errors);
   if (errors.length > 0) return { refused: errors };
@@ -84,6 +94,7 @@ export function prepareJob(
     run_timeout_ms: input.run_timeout_ms ?? null,
     backoff: input.backoff === undefined ? null : JSON.stringify(input.backoff),
     schedule: null,
+    depends_on: null,
   };
 }
 
@@ -95,13 +106,16 @@ function impliedType(input: CreateJob): ScheduleType {
 
 /** A job as it stands in the book, for comparing. */
 export interface StoredJob
-  extends Omit<PreparedJob, 'executor_kind' | 'schedule_time' | 'delay_ms' | 'schedule' | 'unique'> {
+  extends Omit<PreparedJob, 'executor_kind' | 'schedule_time' | 'delay_ms' | 'schedule' | 'unique' | 'depends_on'> {
   schedule_ms: number | null;
   unique_key: string | null;
   version: number;
 }
 
-/** Would the stored job have been made by submitting this one? One that was changed since is given the benefit. */
+/**
+ * Would the stored job have been made by submitting this one? One that was changed since is given the benefit, and so is
+ * what it depends on: the ids given may mean other runs by now.
+ */
 export function sameJob(job: PreparedJob, stored: StoredJob): boolean {
   if (stored.version > 1) return stored.user_id === job.user_id;
   return (

@@ -7,6 +7,7 @@ import type { Database, Queryable } from './database.ts';
 import { jobConditions, laneConditions, textIn } from './filters.ts';
 import { jobHasLiveRun } from './jobs.ts';
 import { type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
+import { moveDependents } from './revive.ts';
 import { type Fragment, join, part, sql } from './sql.ts';
 
 interface DeadLetterRow extends Omit<DeadLetter, 'failed_at' | 'redriven_at' | 'payload'> {
@@ -145,6 +146,7 @@ async function redrive(db: Queryable, segment: number, which: Fragment, newRuns:
       from numbered
       where not recurring
     ),
+    followed as (${moveDependents(segment, part`numbered`)}),
     queued as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
       select segment, new_run_id, job_id, lane_id, 0, 'redrive', 'overlap', now(), now(), 'infinity'

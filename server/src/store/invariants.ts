@@ -216,6 +216,40 @@ export const invariants: Record<string, Fragment> = {
     cross join lateral generate_series(0, i.segments - 1) s (segment)
     cross join lateral (${neglectedKeys(part`s.segment::smallint`)}) n
     where n.updated_at < now() - interval '30 seconds'`,
+  'a blocked run waits for something that has not ended': part`
+    select w.run_id::text as what
+    from punctual.waiting w
+    where w.reason = 'dependency' and w.updated_at < now() - interval '10 seconds'
+      and not exists (
+        select from punctual.needs n
+        left join punctual.ended_runs e on e.segment = ${segmentIn(part`n.parent_run_id`)} and e.run_id = n.parent_run_id
+        where n.segment = w.segment and n.job_id = w.job_id and n.state = 'pending'
+          and (e.run_id is null or e.ended_at > now() - interval '10 seconds'))`,
+  'a run that may start has nothing left to wait for': part`
+    select r.run_id::text as what
+    from (
+      select segment, run_id, job_id, cause from punctual.ready
+      union all select segment, run_id, job_id, cause from punctual.running
+    ) r
+    join punctual.needs n using (segment, job_id)
+    where n.state <> 'met' and r.cause = 'submit'`,
+  'what is depended on is a run, by a job': part`
+    select n.job_id::text as what
+    from (
+      select job_id, parent_run_id from punctual.needs
+      union all select job_id, run_id from punctual.dependents
+    ) n
+    left join punctual.jobs j on j.segment = ${segmentIn(part`n.job_id`)} and j.job_id = n.job_id
+    left join ${anyRun} on r.segment = ${segmentIn(part`n.parent_run_id`)} and r.run_id = n.parent_run_id
+    where j.job_id is null or r.run_id is null`,
+  'a run that a job waits for knows of it': part`
+    select n.job_id::text as what
+    from punctual.needs n
+    where n.state = 'pending'
+      and not exists (
+        select from punctual.dependents d
+        where d.segment = ${segmentIn(part`n.parent_run_id`)} and d.job_id = n.job_id
+          and (d.run_id = n.parent_run_id or d.was = n.parent_run_id))`,
   'what a lane is stands in one row': part`
     select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority, requires, stage having count(*) > 1`,
 };

@@ -158,12 +158,14 @@ export async function runJobNow(db: Database, lanes: Lanes, jobId: string): Prom
       for (const runId of live) {
         const run = await takeRun(tx, runId);
         if (run === 'running') throw new PunctualError('job_running');
-        if (run !== 'ended') taken.push(run);
+        if (run === 'ended') continue;
+        if (run.blocked === 'dependency') throw new PunctualError('run_blocked');
+        taken.push(run);
       }
       // One that waits for another has nothing to wait for, when it is the only one.
-      const chosen = taken.find((run) => !run.blocked) ?? taken[0];
+      const chosen = taken.find((run) => run.blocked === null) ?? taken[0];
       for (const run of taken)
-        if (run === chosen) await putBack(tx, { ...run, blocked: false }, { paused: false, delay_ms: 0 });
+        if (run === chosen) await putBack(tx, { ...run, blocked: null }, { paused: false, delay_ms: 0 });
         else await putBack(tx, run, { paused: false });
       if (chosen !== undefined) return { run_id: chosen.run_id };
     }

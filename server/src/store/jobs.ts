@@ -6,6 +6,7 @@ import { segmentOf } from '../base/ids.ts';
 import { type PreparedJob, parseBackoff, parseExecutor, type StoredJob } from '../rules/job.ts';
 import { int2s, int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
+import { insertNeeds, type NewNeed } from './needs.ts';
 import { insertSchedules, type ShownSchedule, toSchedule } from './schedules.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
@@ -18,6 +19,8 @@ export interface NewJob {
   lane_id: number;
   /** The first job id of the submission it belongs to, when that has an idempotency key. */
   submission: string | null;
+  /** The runs it waits for; left out when there are none. */
+  needs?: readonly NewNeed[];
 }
 
 export interface NewSubmission {
@@ -66,7 +69,7 @@ export function areAlike(jobs: readonly NewJob[]): boolean {
 }
 
 /** Immediate jobs of one lane that differ in name and payload only. */
-function isLike({ job, lane_id }: NewJob, first: NewJob): boolean {
+function isLike({ job, lane_id, needs }: NewJob, first: NewJob): boolean {
   return (
     job.schedule_type === 'IMMEDIATE' &&
     lane_id === first.lane_id &&
@@ -80,7 +83,8 @@ function isLike({ job, lane_id }: NewJob, first: NewJob): boolean {
     job.units === null &&
     job.unique === null &&
     job.backoff === null &&
-    job.run_timeout_ms === null
+    job.run_timeout_ms === null &&
+    needs === undefined
   );
 }
 
@@ -149,6 +153,7 @@ async function createMixed(
   const recurring = jobs.flatMap(({ job, ...row }) =>
     job.schedule === null ? [] : [{ ...row, schedule: job.schedule }],
   );
+  const needs = jobs.flatMap(({ submission, needs: of = [] }) => of.map((need) => ({ ...need, submission })));
   const rows = await db.query<{ next_ms: string | null; some_due: boolean; won: string[] | null }>(sql`
     with ${keyed ? wonSubmissions(submissions) : part``}
     input as materialized (
@@ -168,10 +173,10 @@ async function createMixed(
         ${texts(jobs, ({ job }) => arrayText(job.requires))}::text[], ${texts(jobs, ({ job }) => job.concurrency_key)}::text[],
         ${int2s(jobs, ({ job }) => job.units)}::smallint[], ${texts(jobs, ({ job }) => job.unique?.key ?? null)}::text[],
         ${texts(jobs, ({ job }) => job.unique?.scope ?? null)}::text[], ${int8s(jobs, ({ job }) => job.unique?.period_ms ?? null)}::bigint[],
-        ${uuids(jobs, (row) => row.submission)}::uuid[])
+        ${int2s(jobs, (row) => (row.needs === undefined ? 0 : 1))}::smallint[], ${uuids(jobs, (row) => row.submission)}::uuid[])
         with ordinality as i (segment, job_id, run_id, lane_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
               delay_ms, payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff,
-              requires, concurrency_key, units, unique_key, unique_scope, unique_period_ms, submission, place)
+              requires, concurrency_key, units, unique_key, unique_scope, unique_period_ms, blocked, submission, place)
       ${keyed ? onlyWon : part``}
     ),
     created as (
@@ -185,20 +190,21 @@ async function createMixed(
       from input
     ),
     ${recurring.length === 0 ? part`` : insertSchedules(recurring)}
+    ${needs.length === 0 ? part`` : insertNeeds(needs, keyed ? onlyWon : part``)}
     due as (
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
       select segment, run_id, job_id, lane_id, 0, 'submit', seq, due_at, due_at
       from input
-      where due_at <= now() and schedule_type in ('IMMEDIATE', 'FUTURE')
+      where due_at <= now() and schedule_type in ('IMMEDIATE', 'FUTURE') and blocked = 0
     ),
     later as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
       select segment, run_id, job_id, lane_id, 0, 'submit', 'due_later', due_at, due_at, due_at
       from input
-      where due_at > now()
+      where due_at > now() and blocked = 0
       returning wake_at
     )
-    select extract(epoch from min(wake_at) - now()) * 1000 as next_ms, exists (select from input i where i.due_at <= now() and i.schedule_type in ('IMMEDIATE', 'FUTURE')) as some_due
+    select extract(epoch from min(wake_at) - now()) * 1000 as next_ms, exists (select from input i where i.due_at <= now() and i.schedule_type in ('IMMEDIATE', 'FUTURE') and i.blocked = 0) as some_due
            ${keyed ? part`, (select array_agg(w.job_id::text) from won w) as won` : part``}
     from later`);
   const row = rows[0];
@@ -296,7 +302,8 @@ export interface JobRow {
 }
 
 /** The first run's id, from the job's: see base/ids.ts. */
-export const firstRunOfJob = part`overlay(j.job_id::text placing '1' from 33 for 1)::uuid`;
+export const firstRunOf = (jobId: Fragment): Fragment => part`overlay(${jobId}::text placing '1' from 33 for 1)::uuid`;
+export const firstRunOfJob = firstRunOf(part`j.job_id`);
 
 /** Has the job `j` a run that has not ended? */
 export const jobHasLiveRun = part`(

@@ -66,7 +66,13 @@ export async function moveOne(tx: Queryable, lanes: Lanes, move: Move, id: strin
   }
 }
 
-const refusals = { due: null, running: 'job_running', ended: 'run_ended', paused: 'job_paused' } as const;
+const refusals = {
+  due: null,
+  running: 'job_running',
+  ended: 'run_ended',
+  paused: 'job_paused',
+  blocked: 'run_blocked',
+} as const;
 
 /** Who redrove it meanwhile has done it, not we. */
 async function redriveFresh(tx: Queryable, runId: string): Promise<string | null> {

@@ -17,8 +17,8 @@ export interface TakenRun {
   cause: RunCause;
   scheduled_for: string;
   due_at: string;
-  /** It waits for the end of another run of its job. */
-  blocked: boolean;
+  /** It waits for the end of another run: of its job, or of one it depends on. */
+  blocked: 'overlap' | 'dependency' | null;
   /** Its place in the lane, when it was ready. */
   seq: string | null;
 }
@@ -61,12 +61,12 @@ export async function takeRun(tx: Queryable, runId: string): Promise<TakenRun | 
       delete from punctual.waiting
       where segment = ${segment}::smallint and run_id = ${runId}
       returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at,
-                reason = 'overlap' as blocked, null as seq`);
+                case when reason in ('overlap', 'dependency') then reason::text end as blocked, null as seq`);
     if (taken[0] !== undefined) return taken[0];
     const ready = await tx.query<TakenRun>(sql`
       delete from punctual.ready
       where segment = ${segment}::smallint and run_id = ${runId}
-      returning segment, run_id, job_id, ${entryLane(part`ready.lane_id`)} as lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at, false as blocked, seq::text as seq`);
+      returning segment, run_id, job_id, ${entryLane(part`ready.lane_id`)} as lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at, null as blocked, seq::text as seq`);
     if (ready[0] !== undefined) return ready[0];
     // The row lock orders us with the settle of this run: either it is ours until we commit, or it has moved on.
     const running = await tx.query(sql`
@@ -90,7 +90,7 @@ export async function takePausedRun(tx: Queryable, runId: string): Promise<Taken
     delete from punctual.waiting
     where segment = ${segmentOf(runId)}::smallint and run_id = ${runId} and reason = 'paused'
     returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at,
-              false as blocked, null as seq`);
+              null as blocked, null as seq`);
   return rows[0] ?? null;
 }
 
@@ -112,7 +112,7 @@ export async function putBack(
     run as (
       -- Once they differ they stay so: the claim then looks for what the run has kept (checkpoints.ts).
       select case when ${run.due_at}::timestamptz <> scheduled_for then ${apart(part`due_at`, part`scheduled_for`)} else due_at end as due_at,
-             ${to.paused || run.blocked}::boolean as held
+             ${to.paused || run.blocked !== null}::boolean as held
       from asked
     ),
     due as (
@@ -126,7 +126,7 @@ export async function putBack(
     insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
     select ${run.segment}::smallint, ${run.run_id}::uuid, ${run.job_id}::uuid, ${run.lane_id}::integer, ${run.attempts}::smallint,
            ${run.cause}::punctual.run_cause,
-           (case when ${run.blocked}::boolean then 'overlap' when held then 'paused' when ${run.attempts}::smallint > 0 then 'retry' else 'due_later' end)::punctual.waiting_reason,
+           coalesce(${run.blocked}, case when held then 'paused' when ${run.attempts}::smallint > 0 then 'retry' else 'due_later' end)::punctual.waiting_reason,
            ${run.scheduled_for}::timestamptz, run.due_at, case when held then 'infinity' else run.due_at end
     from run
     where held or due_at > now()`);
@@ -191,7 +191,10 @@ export async function cancelRun(db: Database, runId: string): Promise<'cancelled
 }
 
 /** Makes a run that waits for its next attempt due now. */
-export async function hurryRun(db: Database, runId: string): Promise<'due' | 'running' | 'ended' | 'paused'> {
+export async function hurryRun(
+  db: Database,
+  runId: string,
+): Promise<'due' | 'running' | 'ended' | 'paused' | 'blocked'> {
   return db.transaction(async (tx) => {
     const run = await takeRun(tx, runId);
     if (typeof run === 'string') return run;
@@ -201,7 +204,9 @@ export async function hurryRun(db: Database, runId: string): Promise<'due' | 'ru
       where segment = ${run.segment}::smallint and job_id = ${run.job_id}
       for share`);
     const paused = jobs[0]?.paused === true;
-    await putBack(tx, run, { paused, ...(paused ? {} : { delay_ms: 0 }) });
-    return paused ? 'paused' : run.blocked ? 'running' : 'due';
+    const dependent = run.blocked === 'dependency';
+    await putBack(tx, run, { paused, ...(paused || dependent ? {} : { delay_ms: 0 }) });
+    if (dependent) return 'blocked';
+    return paused ? 'paused' : run.blocked === 'overlap' ? 'running' : 'due';
   });
 }

@@ -30,7 +30,8 @@ const noProgress = part`null::real as progress_percent, null::text as progress_m
 /** Each table's rows under the same names; `where` and `order by` follow. */
 const tables: Record<Table, Fragment> = {
   waiting: part`
-    select r.segment, r.run_id, r.job_id, r.lane_id, r.cause, 'QUEUED' as status, r.reason::text as reason, r.due_at,
+    select r.segment, r.run_id, r.job_id, r.lane_id, r.cause,
+           case when r.reason = 'dependency' then 'BLOCKED' else 'QUEUED' end as status, r.reason::text as reason, r.due_at,
            r.attempts + 1 as attempt_number, null::timestamptz as start_time, null::timestamptz as end_time,
            r.updated_at as modified_time, null::text as executor_id, null::text as error_message, null::text as result, ${noProgress}
     from punctual.waiting r`,
@@ -140,7 +141,8 @@ export async function listRuns(db: Queryable, filter: RunFilter, page: PageReque
 }
 
 function tablesOf(status: RunStatus | undefined, worker: string | undefined): Table[] {
-  if (status === 'QUEUED' || status === 'BLOCKED') return ['waiting', 'ready'];
+  if (status === 'BLOCKED') return ['waiting'];
+  if (status === 'QUEUED') return ['waiting', 'ready'];
   if (status === 'RUNNING') return ['running'];
   if (status !== undefined) return ['ended_runs'];
   return worker === undefined ? allTables : ['running', 'ended_runs'];

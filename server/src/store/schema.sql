@@ -5,6 +5,10 @@ create schema punctual;
 
 create type punctual.attempt_outcome as enum ('failed', 'timed_out', 'lost', 'cancelled');
 
+create type punctual.need_condition as enum ('success', 'failure', 'any_end');
+
+create type punctual.need_state as enum ('pending', 'met', 'failed');
+
 create type punctual.occurrence_reason as enum ('skipped_overlap', 'coalesced', 'too_old', 'paused', 'excluded', 'dropped');
 
 create type punctual.run_cause as enum ('submit', 'schedule', 'run_now', 'redrive', 'backfill');
@@ -146,6 +150,18 @@ create table punctual.dead_letters (
   constraint dead_letters_pkey primary key (segment, run_id)
 );
 create index dead_letters_open on punctual.dead_letters using btree (segment, run_id) where (redriven_at is null);
+
+create table punctual.dependents (
+  segment smallint not null,
+  run_id uuid not null,
+  job_id uuid not null,
+  on_condition punctual.need_condition not null,
+  was uuid,
+  told boolean not null default false,
+  constraint dependents_pkey primary key (segment, run_id, job_id)
+);
+create index dependents_moved on punctual.dependents using btree (segment) where (was is not null);
+create index dependents_untold on punctual.dependents using btree (segment, run_id) where (not told);
 
 create table punctual.ended_runs (
   segment smallint not null,
@@ -344,6 +360,16 @@ create table punctual.migrations (
   constraint migrations_pkey primary key (version)
 );
 
+create table punctual.needs (
+  segment smallint not null,
+  job_id uuid not null,
+  parent_run_id uuid not null,
+  place smallint not null,
+  on_condition punctual.need_condition not null,
+  state punctual.need_state not null default 'pending'::punctual.need_state,
+  constraint needs_pkey primary key (segment, job_id, parent_run_id)
+);
+
 create table punctual.occurrences (
   segment smallint not null,
   job_id uuid not null,
@@ -512,6 +538,7 @@ create table punctual.waiting (
 );
 create index waiting_by_job on punctual.waiting using btree (segment, job_id, run_id) where (cause <> 'submit'::punctual.run_cause);
 create index waiting_by_wake on punctual.waiting using btree (segment, wake_at);
+create index waiting_for_dependency on punctual.waiting using btree (segment, run_id) where (reason = 'dependency'::punctual.waiting_reason);
 create index waiting_for_limit on punctual.waiting using btree (segment, key, priority desc, due_at, run_id) where (reason = 'limit'::punctual.waiting_reason);
 create index waiting_for_overlap on punctual.waiting using btree (segment, job_id, run_id) where (reason = 'overlap'::punctual.waiting_reason);
 

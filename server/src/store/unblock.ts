@@ -1,0 +1,97 @@
+// Unblock: the ends of runs decide about those that depend on them. For a batch of ended parents:
+//
+//   1. whom they concern is read from `dependents`, one segment of parents at a time (readConcerned);
+//   2. for each segment of children, needs that are met are marked, and runs whose needs are all met released (release.ts);
+//      needs that can no longer be met are marked, and their runs dropped (drop.ts);
+//   3. the rows of `dependents` that were dealt with go, or are marked as told (noteTold).
+//
+// A server that dies between two steps leaves rows of `dependents` that are not told. Doing a step again changes
+// nothing: a need is marked only while it is pending, and a run moves only while it is blocked.
+//
+// In all of it rows are found by lateral look-ups, one for each id, and changed by their ctid: in the minutes before a new
+// table is analyzed, a plan made from a plain join would go through all that is blocked for each of them. A row that
+// somebody else has changed in that moment is then passed by, so this is done only where the other's change is as good.
+import type { NeedCondition, RunStatus } from '@punctual/contract';
+import { texts, uuids } from './arrays.ts';
+import type { Queryable } from './database.ts';
+import { sql } from './sql.ts';
+
+/** A job that is concerned by the end of a run. */
+export interface Concerned {
+  /** The parent. */
+  run_id: string;
+  job_id: string;
+  on: NeedCondition;
+  status: RunStatus;
+  /** The run that does the parent again, when it failed and was redriven already. */
+  retried_run_id: string | null;
+}
+
+/** Jobs that depend on those of the runs that have ended, and have not been told. */
+export async function readConcerned(
+  db: Queryable,
+  segment: number,
+  runIds: readonly string[],
+  limit: number,
+): Promise<Concerned[]> {
+  return db.query<Concerned>(sql`
+    with depended as materialized (
+      select p.run_id
+      from unnest(${uuids(runIds, (id) => id)}::uuid[]) p (run_id)
+      cross join lateral (
+        select from punctual.dependents d
+        where d.segment = ${segment}::smallint and d.run_id = p.run_id and not d.told and d.was is null
+        limit 1
+      ) one
+    ),
+    over as materialized (
+      select d.run_id, e.status
+      from depended d
+      cross join lateral (
+        select r.status from punctual.ended_runs r where r.segment = ${segment}::smallint and r.run_id = d.run_id limit 1
+      ) e
+    )
+    select o.run_id, c.job_id, c.on_condition::text as on, o.status::text as status,
+           case when o.status = 'FAILED' and c.on_condition = 'success' then (
+             select l.redriven_run_id from punctual.dead_letters l
+             where l.segment = ${segment}::smallint and l.run_id = o.run_id)
+           end as retried_run_id
+    from over o
+    cross join lateral (
+      select d.job_id, d.on_condition
+      from punctual.dependents d
+      where d.segment = ${segment}::smallint and d.run_id = o.run_id and not d.told and d.was is null
+      limit ${limit}::integer
+    ) c
+    limit ${limit}::integer`);
+}
+
+/** The jobs have been told of the ends of runs of this segment: rows of met needs go, those of failed ones stay. */
+export async function noteTold(
+  db: Queryable,
+  segment: number,
+  told: readonly { run_id: string; job_id: string; state: 'met' | 'failed' }[],
+): Promise<void> {
+  await db.query(sql`
+    with dealt as materialized (
+      select r.row, t.state
+      from unnest(
+        ${uuids(told, (row) => row.run_id)}::uuid[], ${uuids(told, (row) => row.job_id)}::uuid[],
+        ${texts(told, (row) => row.state)}::text[]) t (run_id, job_id, state)
+      cross join lateral (
+        select d.ctid as row
+        from punctual.dependents d
+        where d.segment = ${segment}::smallint and d.run_id = t.run_id and d.job_id = t.job_id
+        limit 1
+      ) r
+    ),
+    gone as (
+      delete from punctual.dependents d
+      using dealt t
+      where d.segment = ${segment}::smallint and d.ctid = t.row and t.state = 'met' and d.was is null
+    )
+    update punctual.dependents d
+    set told = true
+    from dealt t
+    where d.segment = ${segment}::smallint and d.ctid = t.row and t.state = 'failed' and d.was is null`);
+}
