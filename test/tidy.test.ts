@@ -260,7 +260,8 @@ describe('files', () => {
   });
 
   test('no file is longer than 500 lines', () => {
-    const code = files.filter((file) => /\.(ts|tsx|mjs|js|sql)$/.test(file));
+    // The schema is made from the catalogs, as a whole.
+    const code = files.filter((file) => /\.(ts|tsx|mjs|js|sql)$/.test(file) && !file.endsWith('/schema.sql'));
     none(
       code
         .map((file) => ({ file, lines: read(file).split('\n').length - 1 }))

@@ -25,8 +25,8 @@ export interface Announcement {
   parents?: number[];
   /** Something waits that is due within this many ms. */
   next_ms: number | null;
-  /** The rules of queues and types have changed, or a place under one of their limits is free. */
-  flow: 'changed' | 'freed' | null;
+  /** The rules of queues and types have changed, or a place under one of their limits is free; SQL does not say. */
+  flow?: 'changed' | 'freed' | null;
   /** The newest lane the speaker knows, 0 for none: work may lie in one that the hearer does not know yet. */
   newest_lane: number;
 }
@@ -56,7 +56,7 @@ export class Announcer {
   readonly #listening: Loop;
   #cancels: CancelOrder[] = [];
   #nextMs: number | null = null;
-  #flow: Announcement['flow'] = null;
+  #flow: 'changed' | 'freed' | null = null;
   #timer: NodeJS.Timeout | null = null;
   #client: pg.Client | null = null;
   #heardAt = Number.NEGATIVE_INFINITY;
