@@ -35,6 +35,7 @@ test('every filter of the API is a flag, and its value arrives under the name of
       name: 'n',
       tag: 'g',
       search: 's',
+      'unique-key': 'k',
     },
     ...{ 'created-after': '2030-01-01T00:00:00Z', 'created-before': '2030-01-02T00:00:00Z' },
   };
@@ -44,7 +45,18 @@ test('every filter of the API is a flag, and its value arrives under the name of
     Object.entries(words).flatMap(([name, value]) => [`--${name}`, value]),
   );
   assert.deepEqual(given, {
-    ...{ limit: 7, cursor: 'c', status: 'PAUSED', user_id: 'u', type: 't', queue: 'q', name: 'n', tag: 'g', q: 's' },
+    ...{
+      limit: 7,
+      cursor: 'c',
+      status: 'PAUSED',
+      user_id: 'u',
+      type: 't',
+      queue: 'q',
+      name: 'n',
+      tag: 'g',
+      q: 's',
+      unique_key: 'k',
+    },
     ...{ created_after: '2030-01-01T00:00:00.000Z', created_before: '2030-01-02T00:00:00.000Z' },
   });
   assert.deepEqual(Object.keys(given).sort(), Object.keys(JobQuery.properties).sort());

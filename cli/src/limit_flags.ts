@@ -1,12 +1,11 @@
 // Limits as people write and read them on the command line: `--rate 100/1m`, `--weight alice=2`. Used by `punctual limits`.
-import { type KeyLimit, type KeyUse, limits, type PutFairQueue, PutKeyLimit } from '@punctual/contract';
+import { type KeyLimit, type KeyUse, limits, type PutFairQueue, PutKeyLimit, type Rate } from '@punctual/contract';
 import { InvalidArgumentError, Option } from 'commander';
 import { flagsFrom, inWords, valuesOf } from './flags.ts';
 import { harmless, oneLine } from './output.ts';
 import { parseDuration, showTime, writeDuration } from './time.ts';
 
 type Fields = [string, string][];
-type Rate = NonNullable<KeyLimit['rate']>;
 
 const plainFlags = flagsFrom(PutKeyLimit.properties, ['max_concurrency', 'note'], {
   words: { max_concurrency: 'Runs of the key at once; 0 for none' },
@@ -73,8 +72,9 @@ export function fairRequest(given: Record<string, unknown>): PutFairQueue {
 
 export function rateWords(rate: Rate | null): string {
   if (rate === null) return 'any';
-  const words = `${rate.units}/${writeDuration(rate.per_ms)}`;
-  return rate.burst === rate.units ? words : `${words}, burst ${rate.burst}`;
+  const { units, per_ms, burst = units } = rate;
+  const words = `${units}/${writeDuration(per_ms)}`;
+  return burst === units ? words : `${words}, burst ${burst}`;
 }
 
 export const limitHead = ['KEY', 'AT ONCE', 'RATE', 'NOTE'];

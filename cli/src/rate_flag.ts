@@ -1,27 +1,20 @@
-// `--rate 100/1m` or `--rate 100/1m,20`: so many units in so long, and so many at once. Used by `queues set` and `limits set`.
+// `--rate 100/1m`, `--rate 100/1m,20` or `--rate none`, for settings that are changed one by one: `queues set`, `limits queue`
+// and `limits type`.
 import type { Rate } from '@punctual/contract';
 import { InvalidArgumentError, Option } from 'commander';
-import { inWords } from './flags.ts';
-import { parseDuration } from './time.ts';
+import { parseRate } from './limit_flags.ts';
 
-const shape = /^(\d+)\/([^,]+)(?:,(\d+))?$/;
-
-/** `none` takes the rate away. */
-export function parseRate(text: string): Rate | null {
-  if (text === 'none') return null;
-  const match = shape.exec(text.trim());
-  if (match === null)
-    throw new InvalidArgumentError('It must be units, a slash and a duration, such as 100/1m, or none.');
-  const [, units, duration = '', burst] = match;
-  const per_ms = inWords(() => parseDuration(duration));
-  return { units: Number(units), per_ms, ...(burst === undefined ? {} : { burst: Number(burst) }) };
+/** Wrapped, because commander takes null for no value. */
+function parse(text: string): { rate: Rate | null } {
+  if (text === 'none') return { rate: null };
+  const [rate = '', burst, more] = text.split(',');
+  if (more !== undefined || (burst !== undefined && !/^[1-9]\d{0,6}$/.test(burst)))
+    throw new InvalidArgumentError('Write it as units and a time, and how many at once: 100/1m,20.');
+  return { rate: { ...parseRate(rate), ...(burst === undefined ? {} : { burst: Number(burst) }) } };
 }
 
 export const rateOption = (): Option =>
   new Option(
     '--rate <rate>',
     'Units in a while, such as 100/1m; 100/1m,20 lets 20 go at once; none for no limit',
-  ).argParser(
-    // commander takes null for no value
-    (text) => ({ rate: parseRate(text) }),
-  );
+  ).argParser(parse);

@@ -1,5 +1,6 @@
 // How queues, gates, breakers and limits look on a terminal.
-import type { Breaker, Gate, LaneLimit, Queue, Rate } from '@punctual/contract';
+import type { Breaker, Gate, LaneLimit, Queue } from '@punctual/contract';
+import { rateWords } from './limit_flags.ts';
 import { oneLine, type Paint } from './output.ts';
 import { showRelative, writeDuration } from './time.ts';
 
@@ -11,13 +12,7 @@ function showState(state: Gate['state'] | Breaker['state'], isBreaker: boolean, 
   return paint(isBreaker && state === 'open' ? 'red' : stateColours[state], state);
 }
 
-export function rateWords(rate: Rate | null): string {
-  if (rate === null) return '–';
-  const burst = rate.burst === undefined || rate.burst === rate.units ? '' : `, ${rate.burst} at once`;
-  return `${rate.units} in ${writeDuration(rate.per_ms)}${burst}`;
-}
-
-const orNone = (value: number | null): string => (value === null ? '–' : String(value));
+const orNone = (value: number | null): string => (value === null ? 'any' : String(value));
 
 export const queueHead = ['QUEUE', 'GATE', 'READY', 'RUNNING', 'AT ONCE', 'RATE', 'PRIORITY', 'AGEING'];
 
@@ -65,9 +60,9 @@ export function breakerRow(breaker: Breaker, paint: Paint, now: number): string[
   ];
 }
 
-export const limitHead = ['LIMIT', 'NAME', 'AT ONCE', 'RUNNING', 'RATE', 'LEFT', 'NOTE'];
+export const laneLimitHead = ['LIMIT', 'NAME', 'AT ONCE', 'RUNNING', 'RATE', 'LEFT', 'NOTE'];
 
-export function limitRow(limit: LaneLimit): string[] {
+export function laneLimitRow(limit: LaneLimit): string[] {
   return [
     limit.kind,
     limit.name,

@@ -2,6 +2,7 @@
 import * as backfills from './backfills.ts';
 import * as deadLetters from './dead_letters.ts';
 import * as dependencies from './dependencies.ts';
+import * as explain from './explain.ts';
 import * as forecast from './forecast.ts';
 import * as gates from './gates.ts';
 import * as jobs from './jobs.ts';
@@ -21,6 +22,7 @@ export * from './dead_letters.ts';
 export * from './dependencies.ts';
 export * from './depth.ts';
 export * from './errors.ts';
+export * from './explain.ts';
 export * from './forecast.ts';
 export * from './gates.ts';
 export * from './jobs.ts';
@@ -43,6 +45,7 @@ export * from './workers.ts';
 export const routes = {
   ...jobs.jobRoutes,
   ...runs.runRoutes,
+  ...explain.explainRoutes,
   ...schedules.scheduleRoutes,
   ...backfills.backfillRoutes,
   ...forecast.forecastRoutes,
@@ -71,6 +74,7 @@ export const components = {
   Parent: dependencies.Parent,
   Dependency: dependencies.Dependency,
   Run: runs.Run,
+  Explanation: explain.Explanation,
   Progress: runs.Progress,
   Checkpoint: runs.Checkpoint,
   Attempt: runs.Attempt,

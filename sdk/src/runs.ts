@@ -14,6 +14,8 @@ export function runCalls(call: Call) {
         (cursor) => call(routes.listRuns, { query: { ...query, ...(cursor === undefined ? {} : { cursor }) } }),
         (page) => page.runs,
       ),
+    /** Why it has not started, in words, and when it will. */
+    explain: (run_id: string) => call(routes.explainRun, { params: { run_id } }),
     cancel: (run_id: string) => call(routes.cancelRun, { params: { run_id } }),
     retry: (run_id: string) => call(routes.retryRun, { params: { run_id } }),
     /** The attempts that did not succeed, oldest first. */

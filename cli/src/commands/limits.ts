@@ -1,7 +1,9 @@
-// `punctual limits …`: how many runs of a concurrency key at once and how fast, and which queues users share fairly.
-import { KeyLimitQuery } from '@punctual/contract';
+// `punctual limits …`: how many runs of a concurrency key, a queue or a type at once and how fast, and which queues
+// users share fairly.
+import { KeyLimitQuery, SetLaneLimit } from '@punctual/contract';
 import type { Command } from 'commander';
 import { eachId } from '../each.ts';
+import { UsageError } from '../failure.ts';
 import { flagsFrom, valuesOf } from '../flags.ts';
 import {
   fairOptions,
@@ -14,10 +16,13 @@ import {
 } from '../limit_flags.ts';
 import { oneLine } from '../output.ts';
 import { printPage } from '../pages.ts';
+import { rateOption } from '../rate_flag.ts';
 import { type ClientSession, remotely } from '../session.ts';
+import { laneLimitHead, laneLimitRow } from '../show_flow.ts';
 import { now } from '../time.ts';
 
 const pageFlags = flagsFrom(KeyLimitQuery.properties, Object.keys(KeyLimitQuery.properties));
+const laneFlags = flagsFrom(SetLaneLimit.properties, ['max_concurrency', 'note']);
 const keyWords = 'The concurrency key of jobs; * is the default for keys without a limit of their own';
 
 export function addLimits(limits: Command): void {
@@ -45,6 +50,19 @@ export function addLimits(limits: Command): void {
     .description('Remove limits of keys; the default applies to them, if there is one')
     .argument('<key...>', 'One or more keys')
     .action(remotely(remove));
+  limits.command('lanes').description('List the limits of queues and types').action(remotely(listLanes));
+  for (const kind of ['queue', 'type'] as const) {
+    const lane = limits
+      .command(kind)
+      .description(
+        `Limit how many runs of a ${kind} run at once and how fast, over all workers; none takes a limit away`,
+      )
+      .argument('<name>', `The name of the ${kind}`);
+    for (const { option } of laneFlags) lane.addOption(option);
+    lane
+      .addOption(rateOption())
+      .action(remotely((session, name: string, given: Record<string, unknown>) => setLane(session, kind, name, given)));
+  }
   const fair = limits
     .command('fair')
     .description('Share a queue fairly between users; without a queue, list those that are')
@@ -84,6 +102,26 @@ async function remove(session: ClientSession, keys: string[]): Promise<number> {
     act: (key) => session.client.limits.delete(key),
     tell: (_, key) => `the limit of ${key} is removed`,
   });
+}
+
+async function listLanes({ client, output }: ClientSession): Promise<void> {
+  const page = await client.limits.listLanes();
+  if (output.asJson) return output.json(page);
+  const print = { output, head: laneLimitHead, row: laneLimitRow, none: 'no queue and no type has a limit', more: '' };
+  printPage({ next_cursor: null }, page.limits, print);
+}
+
+async function setLane(
+  { client, output }: ClientSession,
+  kind: 'queue' | 'type',
+  name: string,
+  given: Record<string, unknown>,
+): Promise<void> {
+  const body = { ...valuesOf(laneFlags, given), ...(given['rate'] as object | undefined) };
+  if (Object.keys(body).length === 0) throw new UsageError('Nothing to change: give --max-concurrency or --rate.');
+  const limit = await client.limits.setLane(kind, name, body);
+  if (output.asJson) return output.json(limit);
+  output.table(laneLimitHead, [laneLimitRow(limit)]);
 }
 
 async function share(

@@ -1,9 +1,9 @@
-// `punctual runs …`: list, show with attempts and log lines, logs, checkpoint, cancel, retry.
+// `punctual runs …`: list, show with attempts and log lines, explain, logs, checkpoint, cancel, retry.
 import { limits, RunQuery } from '@punctual/contract';
 import type { Command } from 'commander';
 import { eachId } from '../each.ts';
 import { flagsFrom, valuesOf } from '../flags.ts';
-import { harmless, type Output, type Style, showJson } from '../output.ts';
+import { harmless, type Output, type Style, showJson, showStatus } from '../output.ts';
 import { printPage, printRows } from '../pages.ts';
 import { type ClientSession, remotely } from '../session.ts';
 import { attemptHead, attemptRow, runFields, runHead, runHints, runRow } from '../show.ts';
@@ -13,6 +13,8 @@ const idArgument = 'The id of the run, as `runs list` and `jobs show` show it';
 /** Log lines `runs show` prints, and how many pages it reads to find the last ones; `runs logs` has them all. */
 const shown_log_lines = 20;
 const max_log_pages = 50;
+/** Runs that `runs explain` names for one reason. */
+const shown_run_ids = 5;
 
 const queryFlags = flagsFrom(RunQuery.properties, Object.keys(RunQuery.properties), {
   words: {
@@ -42,6 +44,11 @@ export function addRuns(runs: Command): void {
     .description('Show a run, its attempts and its latest log lines')
     .argument('<id>', idArgument)
     .action(remotely(show));
+  runs
+    .command('explain')
+    .description('Say why a run has not started, and when it will')
+    .argument('<id>', idArgument)
+    .action(remotely(explain));
   runs
     .command('logs')
     .description('Print what a run logged, oldest first')
@@ -98,6 +105,18 @@ async function show({ client, output }: ClientSession, id: string): Promise<void
     output.remark(`lines ${log.read - log.lines.length + 1} to ${log.read}; all: punctual runs logs ${id}`, 'dim');
   }
   for (const hint of runHints(run, at)) output.remark(`\n${hint}`);
+}
+
+async function explain({ client, output }: ClientSession, id: string): Promise<void> {
+  const { status, reasons, estimate, ...rest } = await client.runs.explain(id);
+  if (output.asJson) return output.json({ ...rest, status, reasons, estimate });
+  output.line(showStatus(status, output.paint));
+  for (const { text, run_ids = [] } of reasons) {
+    output.line(`  • ${harmless(text)}`);
+    for (const runId of run_ids.slice(0, shown_run_ids)) output.line(`      ${runId}`);
+    if (run_ids.length > shown_run_ids) output.line(`      and ${run_ids.length - shown_run_ids} more`);
+  }
+  output.remark(estimate.text, 'dim');
 }
 
 async function checkpoint({ client, output }: ClientSession, id: string): Promise<void> {

@@ -1,13 +1,23 @@
 // Runs at the door.
-import { defaults, PunctualError, type Run, type RunPage, type RunQuery, runRoutes } from '@punctual/contract';
+import {
+  defaults,
+  explainRoutes,
+  PunctualError,
+  type Run,
+  type RunPage,
+  type RunQuery,
+  runRoutes,
+} from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { kindOf, segmentOf } from '../base/ids.ts';
+import { explainRun } from '../dispatch/explain.ts';
 import { getCheckpoint } from '../store/checkpoints.ts';
 import { redriveOne } from '../store/dead_letters.ts';
 import { listPendingNeeds } from '../store/needs.ts';
 import { cancelRun, hurryRun } from '../store/run_moves.ts';
 import { listAttempts, listLogs } from '../store/run_records.ts';
 import { getRun, listJobRuns, listRuns } from '../store/runs.ts';
+import { databaseNow } from '../store/schedules.ts';
 import { idShape, makeCursor, numberShape, readCursor } from './cursor.ts';
 import { register } from './register.ts';
 import type { ApiParts } from './server.ts';
@@ -19,7 +29,7 @@ export function isRunId(id: string, segments: number): boolean {
 
 export function registerRuns(
   app: FastifyInstance,
-  { db, segments, allSegments, admitter, sync, announcer, tell, ended: tellEnded, retried }: ApiParts,
+  { db, lanes, segments, allSegments, admitter, sync, announcer, tell, ended: tellEnded, retried }: ApiParts,
 ): void {
   const requireRun = async (runId: string) => {
     const run = isRunId(runId, segments) ? await getRun(db, runId) : null;
@@ -67,6 +77,9 @@ export function registerRuns(
     const run = await requireRun(params.run_id);
     return run.status === 'BLOCKED' ? { ...run, waits_for: await listPendingNeeds(db, run.job_id) } : run;
   });
+  register(app, explainRoutes.explainRun, async ({ params }) =>
+    explainRun({ db, lanes, allSegments }, await requireRun(params.run_id), await databaseNow(db)),
+  );
   register(app, runRoutes.cancelRun, async ({ params: { run_id } }) => {
     await requireRun(run_id);
     const answer = await cancelRun(db, run_id);

@@ -43,12 +43,12 @@ export function isLimited({ limits }: ServedLane): boolean {
   return limits.queue !== null || limits.type !== null;
 }
 
-export function serves(worker: WorkerDescription, lane: Lane): boolean {
+type Offer = Pick<WorkerDescription, 'types' | 'queues' | 'labels'> & { executors: readonly string[] };
+
+export function serves(worker: Offer, lane: Lane): boolean {
   if (lane.requires !== '' && !lane.requires.split(',').every((label) => worker.labels?.includes(label))) return false;
   if (worker.queues !== null && !worker.queues.includes(lane.queue)) return false;
-  return lane.executor === 'handler'
-    ? worker.types.includes(lane.type)
-    : (worker.executors as string[]).includes(lane.executor);
+  return lane.executor === 'handler' ? worker.types.includes(lane.type) : worker.executors.includes(lane.executor);
 }
 
 /** The lanes up to a rank, those of one rank beginning with another one each turn, so that none of them starves. */
