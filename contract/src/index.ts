@@ -11,6 +11,7 @@ import * as runs from './runs.ts';
 import * as schedules from './schedules.ts';
 import * as service from './service.ts';
 import * as workers from './workers.ts';
+import * as workflows from './workflows.ts';
 
 export * from './backfills.ts';
 export * from './dead_letters.ts';
@@ -29,6 +30,7 @@ export * from './schedules.ts';
 export * from './service.ts';
 export * from './shapes.ts';
 export * from './workers.ts';
+export * from './workflows.ts';
 
 /** Every route of the API, by the name of its operation. */
 export const routes = {
@@ -39,6 +41,7 @@ export const routes = {
   ...forecast.forecastRoutes,
   ...queues.queueRoutes,
   ...gates.gateRoutes,
+  ...workflows.workflowRoutes,
   ...deadLetters.deadLetterRoutes,
   ...workers.workerRoutes,
   ...service.serviceRoutes,
@@ -72,6 +75,12 @@ export const components = {
   LaneLimit: queues.LaneLimit,
   Gate: gates.Gate,
   Breaker: gates.Breaker,
+  CreateWorkflow: workflows.CreateWorkflow,
+  Workflow: workflows.Workflow,
+  WorkflowSummary: workflows.WorkflowSummary,
+  WorkflowStep: workflows.WorkflowStep,
+  WorkflowPlan: workflows.WorkflowPlan,
+  Step: workflows.Step,
   DeadLetter: deadLetters.DeadLetter,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,

@@ -213,6 +213,12 @@ export const Job = Type.Object(
     timeout_ms: Type.Integer(),
     run_timeout_ms: nullable(Type.Integer()),
     status: JobStatus,
+    workflow: Type.Optional(
+      Type.Object(
+        { workflow_id: Id, step: Type.String(), item: Type.Optional(Type.Integer()) },
+        { description: 'The step of a workflow that it is' },
+      ),
+    ),
     pause_note: Type.Optional(Type.String({ description: 'Why it is paused' })),
     version: Type.Integer({ description: 'Grows with each change; the ETag' }),
     created_at: Timestamp,
@@ -414,7 +420,7 @@ export const jobRoutes = {
     params: JobParams,
     success: 202,
     response: Accepted,
-    errors: ['invalid_id', 'job_not_found', 'job_paused', 'job_running', 'job_ended'],
+    errors: ['invalid_id', 'job_not_found', 'job_paused', 'job_running', 'job_ended', 'job_in_workflow'],
   }),
   pauseJob: route({
     method: 'POST',

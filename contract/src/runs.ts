@@ -9,7 +9,7 @@ export const RunStatus = Type.Enum(['BLOCKED', 'QUEUED', 'RUNNING', 'SUCCESS', '
 });
 export type RunStatus = Static<typeof RunStatus>;
 
-export const RunCause = Type.Enum(['submit', 'schedule', 'run_now', 'redrive', 'backfill'], {
+export const RunCause = Type.Enum(['submit', 'schedule', 'run_now', 'redrive', 'backfill', 'workflow'], {
   description: 'Why the run exists',
 });
 export type RunCause = Static<typeof RunCause>;
@@ -155,7 +155,7 @@ export const runRoutes = {
     params: RunParams,
     success: 202,
     response: RunAccepted,
-    errors: ['invalid_id', 'run_not_found', 'run_ended', 'job_running', 'job_paused', 'job_ended'],
+    errors: ['invalid_id', 'run_not_found', 'run_ended', 'job_running', 'job_paused', 'job_ended', 'job_in_workflow'],
   }),
   listRunAttempts: route({
     method: 'GET',

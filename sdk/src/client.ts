@@ -20,6 +20,7 @@ import { HttpCaller } from './http/caller.ts';
 import { jobCalls } from './jobs.ts';
 import { runCalls } from './runs.ts';
 import { calendarCalls, scheduleCalls } from './schedules.ts';
+import { workflowCalls } from './workflows.ts';
 
 export interface ClientOptions {
   /** Where a server is; http://127.0.0.1:7600 unless given. */
@@ -49,6 +50,7 @@ export class Client {
   readonly deadLetters: ReturnType<typeof deadLetterCalls>;
   readonly schedules: ReturnType<typeof scheduleCalls>;
   readonly backfills: ReturnType<typeof backfillCalls>;
+  readonly workflows: ReturnType<typeof workflowCalls>;
   readonly queues: ReturnType<typeof queueCalls>;
   readonly gates: ReturnType<typeof gateCalls>;
   readonly breakers: ReturnType<typeof breakerCalls>;
@@ -71,6 +73,7 @@ export class Client {
     this.deadLetters = deadLetterCalls(call);
     this.schedules = scheduleCalls(call);
     this.backfills = backfillCalls(call);
+    this.workflows = workflowCalls(call);
     this.queues = queueCalls(call);
     this.gates = gateCalls(call);
     this.breakers = breakerCalls(call);

@@ -7,8 +7,10 @@ export type {
   BackfillPlan,
   Calendar,
   CancelAnswer,
+  CompleteStep,
   CreateBackfill,
   CreateJob,
+  CreateWorkflow,
   ErrorCode,
   Executor,
   FieldError,
@@ -35,8 +37,15 @@ export type {
   RunQuery,
   RunStatus,
   Schedule,
+  StepDetail,
   UpdateJob,
   WorkerList,
+  Workflow,
+  WorkflowPage,
+  WorkflowPlan,
+  WorkflowQuery,
+  WorkflowStep,
+  WorkflowSummary,
 } from '@punctual/contract';
 export { PunctualError, routes } from '@punctual/contract/plain';
 export { type CallOptions, Client, type ClientOptions } from './client.ts';

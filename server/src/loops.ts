@@ -16,12 +16,15 @@ import { moveDueOnce } from './scheduler/due.ts';
 import { planOnce } from './scheduler/plan.ts';
 import { Recurring } from './scheduler/recurring.ts';
 import { SegmentClock } from './scheduler/segment_clock.ts';
+import { Workflows } from './scheduler/workflows.ts';
 import type { Database } from './store/database.ts';
 import { nextWakes } from './store/due.ts';
 import type { Lanes } from './store/lanes.ts';
 import { makePartitions } from './store/partitions.ts';
 import type { CancelOrder } from './store/run_moves.ts';
 import { nextPlans } from './store/schedules.ts';
+import type { EndedJob } from './store/settle.ts';
+import { WorkflowMemory } from './store/workflow_memory.ts';
 
 export interface LoopsOptions {
   config: Config;
@@ -51,7 +54,9 @@ export interface Loops {
   /** The rules of queues and types have changed. */
   flowChanged(): void;
   /** Runs of these jobs have ended, which may have others waiting for it. */
-  ended(jobIds: readonly string[]): void;
+  ended(jobs: readonly EndedJob[]): void;
+  /** Workflows, which go on with these ends. */
+  workflows: Workflows;
   stop(): Promise<void>;
 }
 
@@ -123,7 +128,24 @@ export function startLoops({
     pass: () => backfills.pass(),
   });
 
-  // 5. Runs of workers that fell silent are taken back.
+  // 5. Workflows go on when runs of their steps have ended.
+  const workflows = new Workflows({
+    ...{ db, lanes, segments, log, memory: new WorkflowMemory() },
+    defaultPriority: (queue) => flow.table.defaultPriority(queue),
+    onReady: (segment) => ready(segment),
+    onNews: () => steps.wake(),
+  });
+  const steps = startLoop({ name: 'steps', everyMs: hourMs, log, pass: () => workflows.pass() });
+  const untold = startLoop({
+    name: 'workflows',
+    everyMs: config.poll_interval_ms,
+    log,
+    async pass() {
+      await workflows.tend();
+    },
+  });
+
+  // 6. Runs of workers that fell silent are taken back.
   const reap = startLoop({
     name: 'reap',
     everyMs: config.reap_interval_ms,
@@ -134,7 +156,7 @@ export function startLoops({
     },
   });
 
-  // 6. The rules of queues and types are heeded within a second: gates that drop, breakers, runs that age.
+  // 7. The rules of queues and types are heeded within a second: gates that drop, breakers, runs that age.
   const rules = startLoop({
     name: 'flow',
     everyMs: flowEveryMs,
@@ -154,7 +176,7 @@ export function startLoops({
 
   const refill = startLoop({ name: 'refill', everyMs: hourMs, log, pass: async () => claimer.refill() });
 
-  // 7. The safety net under every wake: look for work everywhere, learn lanes that others made.
+  // 8. The safety net under every wake: look for work everywhere, learn lanes that others made.
   const poll = startLoop({
     name: 'poll',
     everyMs: config.poll_interval_ms,
@@ -165,10 +187,10 @@ export function startLoops({
     },
   });
 
-  // 8. Sessions that went to another server are forgotten.
+  // 9. Sessions that went to another server are forgotten.
   const silent = startLoop({ name: 'silent', everyMs: config.heartbeat_ms, log, pass: () => sync.dropSilent() });
 
-  // 9. Partitions of the days ahead.
+  // 10. Partitions of the days ahead.
   const partitions = startLoop({
     name: 'partitions',
     everyMs: hourMs,
@@ -179,7 +201,9 @@ export function startLoops({
     },
   });
 
-  const running: Loop[] = [due, planner, follow, tend, backfill, reap, rules, age, refill, poll, silent, partitions];
+  const running: Loop[] = [
+    ...[due, planner, follow, tend, backfill, steps, untold, reap, rules, age, refill, poll, silent, partitions],
+  ];
   const loops: Loops = {
     dueWithin: (ms, where) => {
       dueClock.soon(ms, where);
@@ -191,7 +215,11 @@ export function startLoops({
     backfillSoon: () => backfill.wake(),
     refillSoon: () => refill.wake(),
     flowChanged: () => rules.wake(),
-    ended(jobIds) {
+    workflows,
+    ended(jobs) {
+      if (jobs.length === 0) return;
+      const jobIds = jobs.flatMap(({ job_id, cause }) => (cause === 'workflow' ? [] : [job_id]));
+      workflows.ended(jobs.flatMap(({ job_id, cause }) => (cause === 'workflow' ? [job_id] : [])));
       if (jobIds.length === 0) return;
       recurring.ended(jobIds);
       follow.wake();

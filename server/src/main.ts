@@ -156,6 +156,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     planSoon: (segment) => loops.planSoon(segment),
     backfillSoon: () => loops.backfillSoon(),
     flowChanged,
+    workflows: loops.workflows,
     tell,
   });
   const stop = async (): Promise<void> => {

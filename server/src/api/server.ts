@@ -11,6 +11,7 @@ import type { Flow } from '../dispatch/flow.ts';
 import type { Submitter } from '../dispatch/submit.ts';
 import type { Sync } from '../dispatch/sync.ts';
 import type { ScheduleEditor } from '../scheduler/edit.ts';
+import type { Workflows } from '../scheduler/workflows.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
 import { registerBackfills } from './backfills.ts';
@@ -24,6 +25,7 @@ import { registerRuns } from './runs.ts';
 import { registerSchedules } from './schedules.ts';
 import { registerService } from './service.ts';
 import { registerWorkers } from './workers.ts';
+import { registerWorkflows } from './workflows.ts';
 
 export interface ApiParts {
   config: Config;
@@ -46,6 +48,7 @@ export interface ApiParts {
   backfillSoon: () => void;
   /** The rules of queues and types were changed: every server must know. */
   flowChanged: () => void;
+  workflows: Workflows;
   /** Wakes whoever should know that runs became ready or wait for a time. */
   tell: (what: { segments?: Iterable<number>; nextMs?: number | null }) => void;
 }
@@ -80,6 +83,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   registerBackfills(app, parts);
   registerForecast(app, parts);
   registerFlow(app, parts);
+  registerWorkflows(app, parts);
   registerWorkers(app, parts);
   registerService(app, parts);
   registerDashboard(app);

@@ -8,6 +8,7 @@ import { afterFailure } from '../rules/backoff.ts';
 import { parseBackoff } from '../rules/job.ts';
 import type { Queryable } from '../store/database.ts';
 import {
+  type EndedJob,
   type FailingRun,
   findSettled,
   type Lease,
@@ -16,6 +17,7 @@ import {
   type Success,
   settleRuns,
   settleSuccesses,
+  toEndedJob,
 } from '../store/settle.ts';
 
 export interface Settled {
@@ -26,7 +28,7 @@ export interface Settled {
   /** Milliseconds until the first retry is due. */
   nextMs: number | null;
   /** Jobs that may have other runs, of which one has ended. */
-  further: string[];
+  further: EndedJob[];
 }
 
 interface Parts {
@@ -74,7 +76,7 @@ async function settleOthers(
 ): Promise<void> {
   const settlements = await decide(db, segment, outcomes);
   const leases = await settleRuns(db, segment, settlements);
-  for (const { further_of } of leases) if (further_of !== null) settled.further.push(further_of);
+  for (const { further_of } of leases) if (further_of !== null) settled.further.push(toEndedJob(further_of));
   const applied = new Set(leases.map(leaseText));
   const missed = outcomes.filter((outcome) => outcome.status !== 'RELEASED' && !applied.has(leaseText(outcome)));
   if (missed.length > 0) settled.refused.push(...(await unsettled(db, segment, missed)));

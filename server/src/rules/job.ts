@@ -239,7 +239,7 @@ function toJsonText(value: unknown, path: string, errors: FieldError[]): string 
   return text;
 }
 
-function deeperThan(value: unknown, levels: number): boolean {
+export function deeperThan(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
   for (const child of Array.isArray(value) ? value : Object.values(value)) {

@@ -18,6 +18,15 @@ export interface NewJob {
   lane_id: number;
   /** The first job id of the submission it belongs to, when that has an idempotency key. */
   submission: string | null;
+  /** The step of a workflow that it is; all jobs of a statement are steps, or none. */
+  step?: JobStep;
+}
+
+export interface JobStep {
+  workflow_id: string;
+  step: string;
+  /** Which item of a map. */
+  item: number | null;
 }
 
 export interface NewSubmission {
@@ -66,8 +75,9 @@ export function areAlike(jobs: readonly NewJob[]): boolean {
 }
 
 /** Immediate jobs of one lane that differ in name and payload only. */
-function isLike({ job, lane_id }: NewJob, first: NewJob): boolean {
+function isLike({ job, lane_id, step }: NewJob, first: NewJob): boolean {
   return (
+    step === undefined &&
     job.schedule_type === 'IMMEDIATE' &&
     lane_id === first.lane_id &&
     job.user_id === first.job.user_id &&
@@ -145,6 +155,8 @@ async function createMixed(
   submissions: readonly NewSubmission[],
 ): Promise<CreatedJobs> {
   const keyed = submissions.length > 0;
+  const stepped = jobs[0]?.step !== undefined;
+  const cause = stepped ? part`'workflow'` : part`'submit'`;
   const recurring = jobs.flatMap(({ job, ...row }) =>
     job.schedule === null ? [] : [{ ...row, schedule: job.schedule }],
   );
@@ -165,32 +177,33 @@ async function createMixed(
         ${int2s(jobs, ({ job }) => job.max_retries)}::smallint[], ${int4s(jobs, ({ job }) => job.timeout_ms)}::integer[],
         ${int8s(jobs, ({ job }) => job.run_timeout_ms)}::bigint[], ${texts(jobs, ({ job }) => job.backoff)}::text[],
         ${texts(jobs, ({ job }) => arrayText(job.requires))}::text[], ${texts(jobs, ({ job }) => job.concurrency_key)}::text[],
-        ${int2s(jobs, ({ job }) => job.units)}::smallint[], ${uuids(jobs, (row) => row.submission)}::uuid[])
+        ${int2s(jobs, ({ job }) => job.units)}::smallint[], ${uuids(jobs, (row) => row.submission)}::uuid[]
+        ${stepped ? stepArrays(jobs) : part``})
         with ordinality as i (segment, job_id, run_id, lane_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
               delay_ms, payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff,
-              requires, concurrency_key, units, submission, place)
+              requires, concurrency_key, units, submission ${stepped ? stepColumns : part``}, place)
       ${keyed ? onlyWon : part``}
     ),
     created as (
       insert into punctual.jobs (segment, job_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
                                  payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff,
-                                 requires, concurrency_key, units)
+                                 requires, concurrency_key, units ${stepped ? stepColumns : part``})
       select segment, job_id, user_id, name, type, queue, priority, schedule_type::punctual.schedule_type,
              case when schedule_type = 'FUTURE' then due_at end,
              payload, executor, tags::text[], max_retries, timeout_ms, run_timeout_ms, backoff,
-             requires::text[], concurrency_key, units
+             requires::text[], concurrency_key, units ${stepped ? stepColumns : part``}
       from input
     ),
     ${recurring.length === 0 ? part`` : insertSchedules(recurring)}
     due as (
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
-      select segment, run_id, job_id, lane_id, 0, 'submit', seq, due_at, due_at
+      select segment, run_id, job_id, lane_id, 0, ${cause}, seq, due_at, due_at
       from input
       where due_at <= now() and schedule_type in ('IMMEDIATE', 'FUTURE')
     ),
     later as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
-      select segment, run_id, job_id, lane_id, 0, 'submit', 'due_later', due_at, due_at, due_at
+      select segment, run_id, job_id, lane_id, 0, ${cause}, 'due_later', due_at, due_at, due_at
       from input
       where due_at > now()
       returning wake_at
@@ -205,6 +218,14 @@ async function createMixed(
     won: row?.won ?? [],
     granted: null,
   };
+}
+
+const stepColumns = part`, workflow_id, step, item`;
+
+function stepArrays(jobs: readonly NewJob[]): Fragment {
+  return part`,
+        ${uuids(jobs, ({ step }) => step?.workflow_id ?? null)}::uuid[], ${texts(jobs, ({ step }) => step?.step ?? null)}::text[],
+        ${int4s(jobs, ({ step }) => step?.item ?? null)}::integer[]`;
 }
 
 const onlyWon = part`where i.submission is null or i.submission in (select w.job_id from won w)`;
@@ -274,6 +295,9 @@ export interface JobRow {
   run_timeout_ms: string | null;
   backoff: string | null;
   pause_note: string | null;
+  workflow_id: string | null;
+  step: string | null;
+  item: number | null;
   version: number;
   created_at: Date;
   updated_at: Date;
@@ -300,7 +324,7 @@ const jobIsLive = part`(
 
 export const jobColumns = part`
   j.job_id, j.user_id, j.name, j.type, j.queue, j.priority, j.schedule_type::text as schedule_type, j.schedule_time, j.payload,
-  j.executor, j.tags, j.requires, j.concurrency_key, j.units, j.max_retries, j.timeout_ms, j.run_timeout_ms, j.backoff, j.pause_note, j.version, j.created_at, j.updated_at,
+  j.executor, j.tags, j.requires, j.concurrency_key, j.units, j.max_retries, j.timeout_ms, j.run_timeout_ms, j.backoff, j.pause_note, j.workflow_id, j.step, j.item, j.version, j.created_at, j.updated_at,
   case
     when j.cancelled_at is not null then 'CANCELLED'
     when not ${jobIsLive} then 'COMPLETED'
@@ -344,6 +368,15 @@ export function toJob(row: JobRow): Job {
     timeout_ms: row.timeout_ms,
     run_timeout_ms: toNumber(row.run_timeout_ms),
     status: row.status,
+    ...(row.workflow_id === null || row.step === null
+      ? {}
+      : {
+          workflow: {
+            workflow_id: row.workflow_id,
+            step: row.step,
+            ...(row.item === null ? {} : { item: row.item }),
+          },
+        }),
     ...(row.pause_note === null ? {} : { pause_note: row.pause_note }),
     version: row.version,
     created_at: row.created_at.toISOString(),

@@ -4,6 +4,7 @@
 // Runs of jobs with a concurrency key wait in a lane of stage `entry`, from which no worker claims. Who admits them moves
 // them to its twin of stage `admitted`.
 import { limits, PunctualError } from '@punctual/contract';
+import type { PreparedJob } from '../rules/job.ts';
 import type { Queryable } from './database.ts';
 import { part, sql } from './sql.ts';
 
@@ -27,6 +28,13 @@ export const laneOfJob = part`
   j.queue, j.type, coalesce(j.executor::jsonb ->> 'kind', 'handler') as executor, j.priority,
   coalesce(array_to_string(j.requires, ','), '') as requires,
   case when j.concurrency_key is null then 'plain' else 'entry' end as stage`;
+
+/** The same for a job that is not written yet. */
+export function laneKeyOf(job: PreparedJob): LaneKey {
+  const { queue, type, executor_kind: executor, priority } = job;
+  const requires = job.requires?.join(',') ?? '';
+  return { queue, type, executor, priority, requires, stage: job.concurrency_key === null ? 'plain' : 'entry' };
+}
 
 export class Lanes {
   readonly #db: Queryable;

@@ -13,6 +13,7 @@
 // settled by an earlier call whose answer was lost (findSettled).
 //
 // A run whose cancel was asked for is not tried again: its failure is recorded as CANCELLED.
+import type { RunCause } from '@punctual/contract';
 import { int2s, int8s, texts, uuids } from './arrays.ts';
 import { wholeFrom } from './claim.ts';
 import type { Queryable } from './database.ts';
@@ -50,7 +51,7 @@ export async function settleSuccesses(
   db: Queryable,
   segment: number,
   successes: readonly Success[],
-): Promise<{ settled: number; further: string[] }> {
+): Promise<{ settled: number; further: EndedJob[] }> {
   const rows = await db.query<{ settled: number; further: string[] | null }>(sql`
     with settled as (
       delete from punctual.running r
@@ -69,12 +70,25 @@ export async function settleSuccesses(
              scheduled_for, due_at, started_at, result
       from settled
     )
-    select count(*)::integer as settled, array_agg(job_id::text) filter (where cause <> 'submit') as further
+    select count(*)::integer as settled, array_agg(job_id::text || cause::text) filter (where cause <> 'submit') as further
     from settled`);
-  return { settled: rows[0]?.settled ?? 0, further: rows[0]?.further ?? [] };
+  return { settled: rows[0]?.settled ?? 0, further: (rows[0]?.further ?? []).map(toEndedJob) };
 }
 
-/** A settled lease; `further_of` is its job when that may have other runs, which may wait for the end of this one. */
+/** A job that may have other runs, or others that wait for it, of which a run has ended; and why that run existed. */
+export interface EndedJob {
+  job_id: string;
+  cause: RunCause;
+}
+
+const idChars = 36;
+
+/** From the id and the cause in one text. */
+export function toEndedJob(text: string): EndedJob {
+  return { job_id: text.slice(0, idChars), cause: text.slice(idChars) as RunCause };
+}
+
+/** A settled lease; `further_of` is its job when that may have other runs, which may wait for the end of this one (toEndedJob). */
 export interface SettledLease extends Lease {
   further_of: string | null;
 }
@@ -144,7 +158,7 @@ export async function settleRuns(
       from settled
       where attempt_outcome is not null
     )
-    select run_id, lease_id, case when cause <> 'submit' and move = 'end' then job_id end as further_of
+    select run_id, lease_id, case when cause <> 'submit' and move = 'end' then job_id::text || cause::text end as further_of
     from settled`);
 }
 

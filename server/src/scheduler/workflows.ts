@@ -1,0 +1,106 @@
+// Workflows go on soon after a run of theirs ended here, and every poll for ends of which nobody told: a server that dies in
+// between costs a second, nothing else. Any number of servers may do it; store/workflow_advance.ts says why each step begins once.
+import { segmentOf } from '../base/ids.ts';
+import type { Logger } from '../base/log.ts';
+import { advanceWorkflows, type News } from '../store/workflow_advance.ts';
+import type { Outlook, WorkflowParts } from '../store/workflow_batch.ts';
+import { findExpired, findUntold, type LookedAt, startOf } from '../store/workflow_look.ts';
+import { findSteps, type StepOfJob } from '../store/workflow_steps.ts';
+
+export interface WorkflowsParts extends WorkflowParts {
+  log: Logger;
+  /** Told where runs became ready. */
+  onReady: (segment: number) => void;
+  /** Told that there is news: a pass is due. */
+  onNews: () => void;
+}
+
+/** Workflows of one transaction. */
+const maxBatch = 100;
+/** Live steps of each segment that one pass of the safety net looks at. */
+const maxLook = 500;
+
+export class Workflows {
+  readonly #parts: WorkflowsParts;
+  #jobs = new Set<string>();
+  #others = new Set<string>();
+  #lookedAt: readonly LookedAt[];
+
+  constructor(parts: WorkflowsParts) {
+    this.#parts = parts;
+    this.#lookedAt = Array.from({ length: parts.segments }, (_, segment) => startOf(segment));
+  }
+
+  get parts(): WorkflowParts {
+    return this.#parts;
+  }
+
+  /** Runs of these jobs, which are steps, have ended. */
+  ended(jobIds: readonly string[]): void {
+    for (const jobId of jobIds) this.#jobs.add(jobId);
+    if (jobIds.length > 0) this.#parts.onNews();
+  }
+
+  /** What a transaction on workflows led to. */
+  follow({ ready, parents }: Outlook): void {
+    for (const segment of ready) this.#parts.onReady(segment);
+    for (const workflowId of parents) this.#others.add(workflowId);
+    if (parents.size > 0) this.#parts.onNews();
+  }
+
+  /** Advances everything there is news of. */
+  async pass(): Promise<void> {
+    const jobs = [...this.#jobs];
+    const others = [...this.#others];
+    this.#jobs = new Set();
+    this.#others = new Set();
+    if (jobs.length + others.length === 0) return;
+    await this.#advance(jobs.length === 0 ? [] : await findSteps(this.#parts.db, jobs), others);
+  }
+
+  /** The safety net. Answers how many workflows it found something of. */
+  async tend(): Promise<number> {
+    const { db, segments } = this.#parts;
+    const { ends, parents, next } = await findUntold(db, this.#lookedAt, maxLook);
+    this.#lookedAt = next;
+    const expired = await findExpired(
+      db,
+      Array.from({ length: segments }, (_, i) => i),
+      maxBatch,
+    );
+    return this.#advance(ends, [...parents, ...expired]);
+  }
+
+  async #advance(ends: readonly StepOfJob[], others: readonly string[]): Promise<number> {
+    const news = new Map<string, News>();
+    const of = (workflow_id: string): News => {
+      const known = news.get(workflow_id) ?? { workflow_id, ends: [], others: false };
+      news.set(workflow_id, known);
+      return known;
+    };
+    for (const end of ends) of(end.workflow_id).ends.push(end);
+    for (const workflowId of others) of(workflowId).others = true;
+    const bySegment = new Map<number, News[]>();
+    for (const one of news.values()) {
+      const segment = segmentOf(one.workflow_id);
+      bySegment.set(segment, [...(bySegment.get(segment) ?? []), one]);
+    }
+    for (const [segment, all] of bySegment)
+      for (let at = 0; at < all.length; at += maxBatch) await this.#advanceSome(segment, all.slice(at, at + maxBatch));
+    return news.size;
+  }
+
+  /** One that cannot go on must not hold up the others. */
+  async #advanceSome(segment: number, news: readonly News[]): Promise<void> {
+    try {
+      this.follow(await advanceWorkflows(this.#parts, segment, news));
+    } catch (error) {
+      if (news.length > 1) for (const one of news) await this.#advanceSome(segment, [one]);
+      else
+        this.#parts.log.error(
+          { err: error, workflow_id: news[0]?.workflow_id },
+          'workflow not advanced; it is tried again',
+        );
+    }
+  }
+}

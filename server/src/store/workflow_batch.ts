@@ -1,0 +1,177 @@
+// What one transaction does to workflows of a segment: it holds their rows, gathers everything that follows from the rule, and
+// writes it in a statement for each table. workflow_advance.ts says what follows; the moves of people use it too.
+import { type Ended, type Situation, type StepNow } from '../rules/workflow/advance.ts';
+import { texts, uuids } from './arrays.ts';
+import type { Database, Queryable } from './database.ts';
+import { createJobs, type NewJob } from './jobs.ts';
+import { type Lanes, laneKeyOf } from './lanes.ts';
+import { sql } from './sql.ts';
+import type { KnownWorkflow, WorkflowMemory, WorkflowText } from './workflow_memory.ts';
+import { beginItems, insertSteps, type MapCount, type NewStep, readSteps, writeMaps } from './workflow_steps.ts';
+
+export interface WorkflowParts {
+  db: Database;
+  lanes: Lanes;
+  memory: WorkflowMemory;
+  segments: number;
+  defaultPriority: (queue: string) => number;
+}
+
+export interface Outlook {
+  /** Segments with new runs. */
+  ready: Set<number>;
+  /** Workflows of which one within has ended. */
+  parents: Set<string>;
+  /** How many steps began, were skipped or went on. */
+  moves: number;
+}
+
+/** A workflow whose row is held. */
+export interface LockedWorkflow {
+  known: KnownWorkflow;
+  turn: number;
+  standing: Situation['standing'];
+  ended: boolean;
+  states: (StepNow | undefined)[];
+}
+
+/** Everything that one transaction will write, and the workflows it holds. */
+export interface Batch {
+  parts: WorkflowParts;
+  tx: Queryable;
+  segment: number;
+  locked: Map<string, LockedWorkflow>;
+  jobs: NewJob[];
+  steps: NewStep[];
+  items: { workflow_id: string; step: string; item: number; job_id: string; run_id: string }[];
+  maps: MapCount[];
+  inner: (WorkflowText & { parent_step: string })[];
+  changed: Map<string, Ended | null>;
+  moves: number;
+}
+
+/** Does the work with the rows of these workflows held, writes what it gathered, and commits. */
+export async function withWorkflows<T>(
+  parts: WorkflowParts,
+  { segment, ids }: { segment: number; ids: readonly string[] },
+  work: (batch: Batch) => Promise<T>,
+): Promise<{ answer: T; outlook: Outlook }> {
+  const locked: Batch['locked'] = new Map();
+  const changed: Batch['changed'] = new Map();
+  const done = await parts.db.transaction(async (tx) => {
+    const batch: Batch = {
+      ...{ parts, tx, segment, locked, changed, jobs: [], steps: [], items: [], maps: [], inner: [], moves: 0 },
+    };
+    if (ids.length > 0) await lockWorkflows(batch, ids);
+    const answer = await work(batch);
+    return { answer, outlook: await writeBatch(batch) };
+  });
+  // Only what is committed is remembered.
+  for (const workflowId of changed.keys()) {
+    const { known, turn, states } = locked.get(workflowId) as LockedWorkflow;
+    known.steps = { turn: turn + 1, states };
+  }
+  return done;
+}
+
+interface LockedRow {
+  workflow_id: string;
+  turn: number;
+  standing: Situation['standing'];
+  ended: boolean;
+}
+
+/** Takes the rows of workflows, and learns of them what is not remembered. */
+export async function lockWorkflows(batch: Batch, workflowIds: readonly string[]): Promise<void> {
+  const { tx, segment, locked, parts } = batch;
+  const rows = await tx.query<LockedRow>(sql`
+    select workflow_id, turn, ended_at is not null as ended,
+           case when cancelled_at is not null then 'cancelled' when paused_at is not null then 'paused' else 'live' end as standing
+    from punctual.workflows
+    where segment = ${segment}::smallint and workflow_id = any (${workflowIds}::uuid[])
+    order by workflow_id
+    for update`);
+  const missing = rows.filter(({ workflow_id }) => parts.memory.get(workflow_id) === undefined);
+  if (missing.length > 0)
+    for (const text of await readTexts(
+      tx,
+      segment,
+      missing.map((row) => row.workflow_id),
+    ))
+      parts.memory.learn(text);
+  for (const { workflow_id, ...row } of rows) {
+    const known = parts.memory.get(workflow_id);
+    if (known === undefined) continue;
+    const states = known.steps?.turn === row.turn ? known.steps.states : null;
+    locked.set(workflow_id, { known, ...row, states: states === null ? [] : [...states] });
+  }
+  const unread = rows.filter(({ workflow_id, turn }) => locked.get(workflow_id)?.known.steps?.turn !== turn);
+  if (unread.length === 0) return;
+  for (const { workflow_id, step, ...now } of await readSteps(
+    tx,
+    segment,
+    unread.map((row) => row.workflow_id),
+  )) {
+    const one = locked.get(workflow_id);
+    const number = one?.known.graph.numberOf.get(step);
+    if (one !== undefined && number !== undefined) one.states[number] = now;
+  }
+}
+
+async function readTexts(tx: Queryable, segment: number, ids: readonly string[]): Promise<WorkflowText[]> {
+  return tx.query<WorkflowText>(sql`
+    select workflow_id, name, user_id, parent_id, definition, input
+    from punctual.workflows
+    where segment = ${segment}::smallint and workflow_id = any (${ids}::uuid[])`);
+}
+
+/** Jobs of one statement: the numbers under which they arrive have room for so many. */
+const maxChunk = 1000;
+
+async function writeBatch(batch: Batch): Promise<Outlook> {
+  const { tx, segment, parts } = batch;
+  const outlook: Outlook = { ready: new Set(), parents: new Set(), moves: batch.moves };
+  if (batch.inner.length > 0) await insertInner(tx, segment, batch.inner);
+  const lanes = await parts.lanes.ensure(batch.jobs.map(({ job }) => laneKeyOf(job)));
+  for (const [i, job] of batch.jobs.entries()) {
+    job.lane_id = lanes[i]?.lane_id ?? 0;
+    outlook.ready.add(job.segment);
+  }
+  for (const some of chunks(batch.jobs)) await createJobs(tx, some, []);
+  for (const some of chunks(batch.steps)) await insertSteps(tx, segment, some);
+  for (const some of chunks(batch.items)) await beginItems(tx, segment, some);
+  if (batch.maps.length > 0) await writeMaps(tx, segment, batch.maps);
+  if (batch.changed.size > 0) await writeTurns(batch);
+  for (const [workflowId, ended] of batch.changed) {
+    const { known } = batch.locked.get(workflowId) as LockedWorkflow;
+    if (ended !== null && known.parent_id !== null) outlook.parents.add(known.parent_id);
+  }
+  return outlook;
+}
+
+function* chunks<T>(all: readonly T[]): Generator<readonly T[]> {
+  for (let at = 0; at < all.length; at += maxChunk) yield all.slice(at, at + maxChunk);
+}
+
+async function insertInner(tx: Queryable, segment: number, inner: Batch['inner']): Promise<void> {
+  await tx.query(sql`
+    insert into punctual.workflows (segment, workflow_id, name, user_id, definition, input, parent_id, parent_step)
+    select ${segment}::smallint, *
+    from unnest(
+      ${uuids(inner, (one) => one.workflow_id)}::uuid[], ${texts(inner, (one) => one.name)}::text[],
+      ${texts(inner, (one) => one.user_id)}::text[], ${texts(inner, (one) => one.definition)}::text[],
+      ${texts(inner, (one) => one.input)}::text[], ${uuids(inner, (one) => one.parent_id)}::uuid[],
+      ${texts(inner, (one) => one.parent_step)}::text[])`);
+}
+
+/** The next turn of each workflow that changed, and the end of those that are done. */
+async function writeTurns({ tx, segment, changed }: Batch): Promise<void> {
+  const rows = [...changed].map(([workflow_id, ended]) => ({ workflow_id, ended }));
+  await tx.query(sql`
+    update punctual.workflows w
+    set turn = w.turn + 1, outcome = c.outcome, result = c.result, ended_at = case when c.outcome is not null then now() end
+    from unnest(
+      ${uuids(rows, (row) => row.workflow_id)}::uuid[], ${texts(rows, (row) => row.ended?.outcome ?? null)}::text[],
+      ${texts(rows, (row) => row.ended?.result ?? null)}::text[]) c (workflow_id, outcome, result)
+    where w.segment = ${segment}::smallint and w.workflow_id = c.workflow_id`);
+}

@@ -1,0 +1,313 @@
+// Steps of workflows in the book: how they stand, noted ends, results that templates refer to. Called within the transaction
+// of an advance or a move, which holds the rows of the workflows (workflow_advance.ts); all of one segment, many at once.
+import { limits } from '@punctual/contract';
+import { segmentOf } from '../base/ids.ts';
+import type { Loaded, StepNow, StepOutcome } from '../rules/workflow/advance.ts';
+import type { StepKind } from '../rules/workflow/definition.ts';
+import { int4s, int8s, texts, uuids } from './arrays.ts';
+import type { Queryable } from './database.ts';
+import { sql } from './sql.ts';
+
+/** A step or an item of a map, by the job that did it. */
+export interface StepOfJob {
+  workflow_id: string;
+  step: string;
+  item: number;
+  job_id: string;
+}
+
+/** The steps that these jobs are. */
+export async function findSteps(db: Queryable, jobIds: readonly string[]): Promise<StepOfJob[]> {
+  return db.query<StepOfJob>(sql`
+    select j.workflow_id, j.step, coalesce(j.item, -1) as item, j.job_id
+    from unnest(${jobIds.map(segmentOf)}::smallint[], ${uuids(jobIds, (id) => id)}::uuid[]) i (segment, job_id)
+    join punctual.jobs j using (segment, job_id)
+    where j.workflow_id is not null`);
+}
+
+export interface NotedStep {
+  workflow_id: string;
+  step: string;
+  item: number;
+  outcome: StepOutcome;
+  reason: string | null;
+}
+
+/** Notes how the current runs of these steps ended, of those that have; `runs` is the segment of their jobs. */
+export async function noteRuns(
+  tx: Queryable,
+  { segment, runs, steps }: { segment: number; runs: number; steps: readonly StepOfJob[] },
+): Promise<NotedStep[]> {
+  return tx.query<NotedStep>(sql`
+    with told as materialized (
+      select s.workflow_id, s.step, s.item, s.run_id
+      from unnest(
+        ${uuids(steps, (one) => one.workflow_id)}::uuid[], ${texts(steps, (one) => one.step)}::text[],
+        ${int4s(steps, (one) => one.item)}::integer[]) t (workflow_id, step, item)
+      join punctual.workflow_steps s on s.segment = ${segment}::smallint and s.workflow_id = t.workflow_id and s.step = t.step and s.item = t.item
+      where s.outcome is null and s.run_id is not null
+    ),
+    ended as materialized (
+      select t.workflow_id, t.step, t.item, e.ended_at,
+             case when e.status = 'DROPPED' then 'CANCELLED' else e.status::text end as outcome,
+             case when e.status = 'DROPPED' then 'dropped' else e.reason end as reason
+      from told t
+      join punctual.ended_runs e on e.segment = ${runs}::smallint and e.run_id = t.run_id
+    )
+    update punctual.workflow_steps s
+    set outcome = e.outcome, reason = e.reason, ended_at = e.ended_at
+    from ended e
+    where s.segment = ${segment}::smallint and s.workflow_id = e.workflow_id and s.step = e.step and s.item = e.item
+    returning s.workflow_id, s.step, s.item, s.outcome, s.reason`);
+}
+
+/** Waits whose time is over fail. */
+export async function noteExpired(
+  tx: Queryable,
+  segment: number,
+  workflowIds: readonly string[],
+): Promise<NotedStep[]> {
+  return tx.query<NotedStep>(sql`
+    update punctual.workflow_steps
+    set outcome = 'FAILED', reason = 'timed_out', error = 'Nobody completed the step in time.', ended_at = now(),
+        token = encode(sha256(token::bytea), 'hex')
+    where segment = ${segment}::smallint and workflow_id = any (${workflowIds}::uuid[]) and outcome is null and expires_at <= now()
+    returning workflow_id, step, item, outcome, reason`);
+}
+
+/** Workflows within that have ended. */
+export async function noteWithin(tx: Queryable, segment: number, workflowIds: readonly string[]): Promise<NotedStep[]> {
+  return tx.query<NotedStep>(sql`
+    update punctual.workflow_steps s
+    set outcome = c.outcome, reason = case when c.outcome = 'SUCCESS' then null else 'workflow_' || lower(c.outcome) end, ended_at = now(),
+        error = case when c.outcome = 'FAILED' then 'The workflow ' || c.workflow_id || ' failed.' end
+    from punctual.workflows c
+    where s.segment = ${segment}::smallint and s.workflow_id = any (${workflowIds}::uuid[]) and s.outcome is null
+      and c.segment = s.segment and c.workflow_id = s.child_id and c.ended_at is not null
+    returning s.workflow_id, s.step, s.item, s.outcome, s.reason`);
+}
+
+interface StepRow extends Omit<StepNow, 'map'> {
+  workflow_id: string;
+  step: string;
+  items: number | null;
+  made: number;
+  succeeded: number;
+  failed: number;
+}
+
+/** How the steps of these workflows stand; items of maps are counted, not listed. */
+export async function readSteps(
+  tx: Queryable,
+  segment: number,
+  workflowIds: readonly string[],
+): Promise<(StepNow & { workflow_id: string; step: string })[]> {
+  const rows = await tx.query<StepRow>(sql`
+    select workflow_id, step, outcome, reason, items, made, succeeded, failed
+    from punctual.workflow_steps
+    where segment = ${segment}::smallint and workflow_id = any (${workflowIds}::uuid[]) and item = -1`);
+  return rows.map(({ workflow_id, step, outcome, reason, items, made, succeeded, failed }) => ({
+    workflow_id,
+    step,
+    outcome,
+    reason,
+    map: items === null ? null : { items, made, succeeded, failed },
+  }));
+}
+
+export interface NewStep {
+  workflow_id: string;
+  step: string;
+  item: number;
+  kind: StepKind | 'item';
+  job_id?: string;
+  run_id?: string;
+  payload?: string | null;
+  child_id?: string;
+  token?: string;
+  timeout_ms?: number | null;
+  items?: number;
+  outcome?: StepOutcome;
+  reason?: string | null;
+  error?: string | null;
+}
+
+export async function insertSteps(tx: Queryable, segment: number, steps: readonly NewStep[]): Promise<void> {
+  await tx.query(sql`
+    insert into punctual.workflow_steps (segment, workflow_id, step, item, kind, job_id, run_id, payload, child_id, token, expires_at,
+                                         items, made, succeeded, failed, outcome, reason, error, ended_at)
+    select ${segment}::smallint, workflow_id, step, item, kind, job_id, run_id, payload, child_id, token,
+           now() + timeout_ms * interval '1 millisecond', items, case when items is not null then 0 end,
+           case when items is not null then 0 end, case when items is not null then 0 end, outcome, reason, error,
+           case when outcome is not null then now() end
+    from unnest(
+      ${uuids(steps, (one) => one.workflow_id)}::uuid[], ${texts(steps, (one) => one.step)}::text[],
+      ${int4s(steps, (one) => one.item)}::integer[], ${texts(steps, (one) => one.kind)}::text[],
+      ${uuids(steps, (one) => one.job_id ?? null)}::uuid[], ${uuids(steps, (one) => one.run_id ?? null)}::uuid[],
+      ${texts(steps, (one) => one.payload ?? null)}::text[], ${uuids(steps, (one) => one.child_id ?? null)}::uuid[],
+      ${texts(steps, (one) => one.token ?? null)}::text[], ${int8s(steps, (one) => one.timeout_ms ?? null)}::bigint[],
+      ${int4s(steps, (one) => one.items ?? null)}::integer[], ${texts(steps, (one) => one.outcome ?? null)}::text[],
+      ${texts(steps, (one) => one.reason ?? null)}::text[], ${texts(steps, (one) => one.error ?? null)}::text[])
+      as s (workflow_id, step, item, kind, job_id, run_id, payload, child_id, token, timeout_ms, items, outcome, reason, error)`);
+}
+
+export interface MapCount {
+  workflow_id: string;
+  step: string;
+  made: number;
+  succeeded: number;
+  failed: number;
+  outcome: StepOutcome | null;
+  reason: string | null;
+  error: string | null;
+}
+
+export async function writeMaps(tx: Queryable, segment: number, maps: readonly MapCount[]): Promise<void> {
+  await tx.query(sql`
+    update punctual.workflow_steps s
+    set made = m.made, succeeded = m.succeeded, failed = m.failed, outcome = m.outcome, reason = m.reason, error = m.error,
+        ended_at = case when m.outcome is not null then coalesce(s.ended_at, now()) end
+    from unnest(
+      ${uuids(maps, (one) => one.workflow_id)}::uuid[], ${texts(maps, (one) => one.step)}::text[],
+      ${int4s(maps, (one) => one.made)}::integer[], ${int4s(maps, (one) => one.succeeded)}::integer[],
+      ${int4s(maps, (one) => one.failed)}::integer[], ${texts(maps, (one) => one.outcome)}::text[],
+      ${texts(maps, (one) => one.reason)}::text[], ${texts(maps, (one) => one.error)}::text[])
+      as m (workflow_id, step, made, succeeded, failed, outcome, reason, error)
+    where s.segment = ${segment}::smallint and s.workflow_id = m.workflow_id and s.step = m.step and s.item = -1`);
+}
+
+/** The next items of a map that have no run. */
+export async function nextItems(
+  tx: Queryable,
+  { segment, workflow_id, step, count }: { segment: number; workflow_id: string; step: string; count: number },
+): Promise<{ item: number; payload: string | null }[]> {
+  return tx.query(sql`
+    select item, payload
+    from punctual.workflow_steps
+    where segment = ${segment}::smallint and workflow_id = ${workflow_id} and step = ${step}
+      and kind = 'item' and run_id is null and outcome is null
+    order by item
+    limit ${count}::integer`);
+}
+
+export async function beginItems(
+  tx: Queryable,
+  segment: number,
+  items: readonly { workflow_id: string; step: string; item: number; job_id: string; run_id: string }[],
+): Promise<void> {
+  await tx.query(sql`
+    update punctual.workflow_steps s
+    set job_id = i.job_id, run_id = i.run_id, payload = null, begun_at = now()
+    from unnest(
+      ${uuids(items, (one) => one.workflow_id)}::uuid[], ${texts(items, (one) => one.step)}::text[],
+      ${int4s(items, (one) => one.item)}::integer[], ${uuids(items, (one) => one.job_id)}::uuid[],
+      ${uuids(items, (one) => one.run_id)}::uuid[]) i (workflow_id, step, item, job_id, run_id)
+    where s.segment = ${segment}::smallint and s.workflow_id = i.workflow_id and s.step = i.step and s.item = i.item`);
+}
+
+interface LoadedRow {
+  step: string;
+  item: number;
+  kind: StepKind | 'item';
+  run_id: string | null;
+  child_id: string | null;
+  outcome: StepOutcome | null;
+  error: string | null;
+  result: string | null;
+}
+
+interface RunEnd {
+  result: string | null;
+  error: string | null;
+  /** It was not kept, or is beyond what is read at once. */
+  dropped: boolean;
+}
+
+/** What templates refer to: results and errors of these steps of a workflow. */
+export async function loadResults(
+  tx: Queryable,
+  workflowId: string,
+  steps: readonly string[],
+): Promise<Map<string, Loaded>> {
+  const segment = segmentOf(workflowId);
+  const rows = await tx.query<LoadedRow>(sql`
+    select step, item, kind, run_id, child_id, outcome, error, result
+    from punctual.workflow_steps
+    where segment = ${segment}::smallint and workflow_id = ${workflowId} and step = any (${steps}::text[])
+    order by item`);
+  const ends = await readEnds(
+    tx,
+    rows.flatMap(({ run_id }) => (run_id === null ? [] : [run_id])),
+  );
+  const children = await readChildren(
+    tx,
+    segment,
+    rows.flatMap(({ child_id }) => (child_id === null ? [] : [child_id])),
+  );
+  const loaded = new Map<string, Loaded>();
+  for (const row of rows) {
+    if (row.kind === 'item') continue;
+    const items = row.kind === 'map' ? rows.filter(({ step, kind }) => step === row.step && kind === 'item') : [];
+    loaded.set(row.step, toLoaded(row, items, ends, children));
+  }
+  return loaded;
+}
+
+function toLoaded(
+  row: LoadedRow,
+  items: readonly LoadedRow[],
+  ends: ReadonlyMap<string, RunEnd>,
+  children: ReadonlyMap<string, string | null>,
+): Loaded {
+  const plain = (text: string | null, error: string | null, tooLarge = false): Loaded => ({
+    result: text === null || tooLarge ? null : JSON.parse(text),
+    error,
+    tooLarge,
+  });
+  if (row.kind === 'wait') return plain(row.result, row.error);
+  if (row.kind === 'workflow') {
+    const text = children.get(row.child_id ?? '') ?? null;
+    return plain(text, row.error, text === null && row.outcome === 'SUCCESS');
+  }
+  if (row.kind === 'job') {
+    const end = ends.get(row.run_id ?? '');
+    return plain(end?.result ?? null, row.error ?? end?.error ?? null, end?.dropped);
+  }
+  // A map that ends in this transaction has no outcome yet; its items have.
+  if (row.outcome !== null && row.outcome !== 'SUCCESS') return plain(null, row.error);
+  const found = items.map(({ run_id }) => ends.get(run_id ?? ''));
+  const text = `[${found.map((end) => end?.result ?? 'null').join(',')}]`;
+  const tooLarge = found.some((end) => end?.dropped === true) || Buffer.byteLength(text) > limits.max_result_bytes;
+  return plain(text, null, tooLarge);
+}
+
+/** How runs ended. Of more results than may be read at once only the first are. */
+async function readEnds(tx: Queryable, runIds: readonly string[]): Promise<Map<string, RunEnd>> {
+  const ends = new Map<string, RunEnd>();
+  for (const segment of new Set(runIds.map(segmentOf))) {
+    const some = runIds.filter((id) => segmentOf(id) === segment);
+    const rows = await tx.query<RunEnd & { run_id: string }>(sql`
+      select e.run_id, e.error, case when e.bytes <= ${limits.max_items_bytes}::integer then e.result end as result,
+             e.reason is not distinct from 'result_too_large' or e.bytes > ${limits.max_items_bytes}::integer as dropped
+      from (
+        select r.run_id, r.error, r.result, r.reason, sum(octet_length(r.result)) over (order by r.run_id) as bytes
+        from punctual.ended_runs r
+        where r.segment = ${segment}::smallint and r.run_id = any (${uuids(some, (id) => id)}::uuid[])
+      ) e`);
+    for (const row of rows) ends.set(row.run_id, { ...row, dropped: row.dropped === true });
+  }
+  return ends;
+}
+
+async function readChildren(
+  tx: Queryable,
+  segment: number,
+  ids: readonly string[],
+): Promise<Map<string, string | null>> {
+  if (ids.length === 0) return new Map();
+  const rows = await tx.query<{ workflow_id: string; result: string | null }>(sql`
+    select workflow_id, result
+    from punctual.workflows
+    where segment = ${segment}::smallint and workflow_id = any (${ids}::uuid[])`);
+  return new Map(rows.map((row) => [row.workflow_id, row.result]));
+}
