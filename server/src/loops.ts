@@ -135,7 +135,7 @@ export function startLoops({
     onReady: (segment) => ready(segment),
     onNews: () => steps.wake(),
   });
-  const steps = startLoop({ name: 'steps', everyMs: hourMs, log, pass: () => workflows.pass() });
+  const steps = startLoop({ name: 'steps', everyMs: hourMs, log, pass: (signal) => workflows.pass(signal) });
   const untold = startLoop({
     name: 'workflows',
     everyMs: config.poll_interval_ms,

@@ -17,6 +17,7 @@ import { segmentOfKey } from '../rules/segment.ts';
 import { compileWorkflow, type Graph } from '../rules/workflow/definition.ts';
 import { planOf } from '../rules/workflow/show.ts';
 import { cancelWorkflow, completeStep, pauseWorkflow, resumeWorkflow } from '../store/workflow_moves.ts';
+import { retryWorkflow } from '../store/workflow_retry.ts';
 import { createWorkflow, getState, getStep, getWorkflow, listWorkflows } from '../store/workflows.ts';
 import { idShape, makeCursor, numberShape, readCursor } from './cursor.ts';
 import { register } from './register.ts';
@@ -50,13 +51,14 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
   let turn = 0;
 
   register(app, workflowRoutes.createWorkflow, async ({ body, headers, request, reply }) => {
-    compile(body);
+    const graph = compile(body);
     requireFlat(body.input, 'input');
     const text = toText(body);
     const key = headers['idempotency-key'];
     const segment = key === undefined ? turn++ % segments : segmentOfKey(`workflow ${key}`, segments);
     const { workflow_id, replayed, outlook } = await createWorkflow(workflows.parts, {
       ...text,
+      graph,
       workflow_id: newId('workflow', segment),
       once: key === undefined ? null : { key, body_hash: hash('sha256', request.bodyText, 'base64url') },
     });
@@ -126,6 +128,12 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
   register(app, workflowRoutes.resumeWorkflow, async ({ params: { workflow_id } }) => {
     requireId(workflow_id);
     workflows.follow(await resumeWorkflow(workflows.parts, workflow_id));
+    return accepted(workflow_id);
+  });
+
+  register(app, workflowRoutes.retryWorkflow, async ({ params: { workflow_id }, body }) => {
+    requireId(workflow_id);
+    workflows.follow(await retryWorkflow(workflows.parts, workflow_id, body.from ?? null));
     return accepted(workflow_id);
   });
 }

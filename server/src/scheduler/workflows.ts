@@ -1,5 +1,6 @@
 // Workflows go on soon after a run of theirs ended here, and every poll for ends of which nobody told: a server that dies in
 // between costs a second, nothing else. Any number of servers may do it; store/workflow_advance.ts says why each step begins once.
+import { pause } from '../base/clock.ts';
 import { segmentOf } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import { advanceWorkflows, type News } from '../store/workflow_advance.ts';
@@ -19,11 +20,17 @@ export interface WorkflowsParts extends WorkflowParts {
 const maxBatch = 100;
 /** Live steps of each segment that one pass of the safety net looks at. */
 const maxLook = 500;
+const maxBegun = 50_000;
+/** How long ends gather while nothing follows from them. */
+const gatherMs = 5;
 
 export class Workflows {
   readonly #parts: WorkflowsParts;
   #jobs = new Set<string>();
   #others = new Set<string>();
+  /** Steps that began here: who hears that their job has ended need not ask which they are. */
+  readonly #begun = new Map<string, StepOfJob>();
+  #idle = false;
   #lookedAt: readonly LookedAt[];
 
   constructor(parts: WorkflowsParts) {
@@ -42,20 +49,33 @@ export class Workflows {
   }
 
   /** What a transaction on workflows led to. */
-  follow({ ready, parents }: Outlook): void {
+  follow({ ready, parents, begun }: Outlook): void {
+    for (const step of begun) this.#begun.set(step.job_id, step);
+    for (const oldest of this.#begun.keys()) {
+      if (this.#begun.size <= maxBegun) break;
+      this.#begun.delete(oldest);
+    }
     for (const segment of ready) this.#parts.onReady(segment);
     for (const workflowId of parents) this.#others.add(workflowId);
     if (parents.size > 0) this.#parts.onNews();
   }
 
   /** Advances everything there is news of. */
-  async pass(): Promise<void> {
+  async pass(signal: AbortSignal): Promise<void> {
+    // The last ends led to nothing, as those of many steps that one waits for: more of them are better noted together.
+    if (this.#idle) await pause(gatherMs, signal);
     const jobs = [...this.#jobs];
     const others = [...this.#others];
     this.#jobs = new Set();
     this.#others = new Set();
     if (jobs.length + others.length === 0) return;
-    await this.#advance(jobs.length === 0 ? [] : await findSteps(this.#parts.db, jobs), others);
+    const begun = jobs.flatMap((id) => this.#begun.get(id) ?? []);
+    for (const { job_id } of begun) this.#begun.delete(job_id);
+    const known = new Set(begun.map(({ job_id }) => job_id));
+    const unknown = jobs.filter((id) => !known.has(id));
+    const found = unknown.length === 0 ? [] : await findSteps(this.#parts.db, unknown);
+    this.#idle = true;
+    await this.#advance([...begun, ...found], others);
   }
 
   /** The safety net. Answers how many workflows it found something of. */
@@ -93,7 +113,9 @@ export class Workflows {
   /** One that cannot go on must not hold up the others. */
   async #advanceSome(segment: number, news: readonly News[]): Promise<void> {
     try {
-      this.follow(await advanceWorkflows(this.#parts, segment, news));
+      const outlook = await advanceWorkflows(this.#parts, segment, news);
+      if (outlook.moves > 0) this.#idle = false;
+      this.follow(outlook);
     } catch (error) {
       if (news.length > 1) for (const one of news) await this.#advanceSome(segment, [one]);
       else

@@ -54,13 +54,8 @@ export async function advanceWorkflows(parts: WorkflowParts, segment: number, ne
 }
 
 async function noteNews(tx: Queryable, segment: number, news: readonly News[]): Promise<NotedStep[]> {
-  const noted: NotedStep[] = [];
-  const bySegment = new Map<number, StepOfJob[]>();
-  for (const end of news.flatMap(({ ends }) => ends)) {
-    const runs = segmentOf(end.job_id);
-    bySegment.set(runs, [...(bySegment.get(runs) ?? []), end]);
-  }
-  for (const [runs, steps] of bySegment) noted.push(...(await noteRuns(tx, { segment, runs, steps })));
+  const jobIds = news.flatMap(({ ends }) => ends.map((end) => end.job_id));
+  const noted = jobIds.length === 0 ? [] : await noteRuns(tx, segment, jobIds);
   const others = news.flatMap((one) => (one.others ? [one.workflow_id] : []));
   if (others.length > 0)
     noted.push(...(await noteExpired(tx, segment, others)), ...(await noteWithin(tx, segment, others)));
@@ -183,10 +178,12 @@ async function takeItems(
       batch.steps.push({ ...at, item, kind: 'item', ...addJob(batch, known, { step, job, item }) });
     return;
   }
-  for (const { item, payload } of await nextItems(batch.tx, { segment: batch.segment, ...at, count })) {
-    const job = itemJob(situation, step, payload);
-    batch.items.push({ ...at, item, ...addJob(batch, known, { step, job, item }) });
-  }
+  const items = await nextItems(batch.tx, { segment: batch.segment, ...at, count });
+  const begun = items.map(({ item, payload }) => ({
+    item,
+    ...addJob(batch, known, { step, job: itemJob(situation, step, payload), item }),
+  }));
+  batch.items.push({ ...at, items: begun });
 }
 
 function addJob(

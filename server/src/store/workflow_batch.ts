@@ -1,5 +1,6 @@
 // What one transaction does to workflows of a segment: it holds their rows, gathers everything that follows from the rule, and
 // writes it in a statement for each table. workflow_advance.ts says what follows; the moves of people use it too.
+import { PunctualError } from '@punctual/contract';
 import { type Ended, type Situation, type StepNow } from '../rules/workflow/advance.ts';
 import { texts, uuids } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
@@ -7,7 +8,17 @@ import { createJobs, type NewJob } from './jobs.ts';
 import { type Lanes, laneKeyOf } from './lanes.ts';
 import { sql } from './sql.ts';
 import type { KnownWorkflow, WorkflowMemory, WorkflowText } from './workflow_memory.ts';
-import { beginItems, insertSteps, type MapCount, type NewStep, readSteps, writeMaps } from './workflow_steps.ts';
+import {
+  type BegunItem,
+  beginItems,
+  type MapCount,
+  type NewStep,
+  readSteps,
+  type StepOfJob,
+  writeMap,
+  writeSteps,
+  writeTurns,
+} from './workflow_steps.ts';
 
 export interface WorkflowParts {
   db: Database;
@@ -22,8 +33,10 @@ export interface Outlook {
   ready: Set<number>;
   /** Workflows of which one within has ended. */
   parents: Set<string>;
-  /** How many steps began, were skipped or went on. */
+  /** How many steps began, were skipped or went on, and workflows ended. */
   moves: number;
+  /** The steps that began. */
+  begun: readonly StepOfJob[];
 }
 
 /** A workflow whose row is held. */
@@ -43,7 +56,7 @@ export interface Batch {
   locked: Map<string, LockedWorkflow>;
   jobs: NewJob[];
   steps: NewStep[];
-  items: { workflow_id: string; step: string; item: number; job_id: string; run_id: string }[];
+  items: { workflow_id: string; step: string; items: BegunItem[] }[];
   maps: MapCount[];
   inner: (WorkflowText & { parent_step: string })[];
   changed: Map<string, Ended | null>;
@@ -72,6 +85,14 @@ export async function withWorkflows<T>(
     known.steps = { turn: turn + 1, states };
   }
   return done;
+}
+
+/** The workflow, or the error that there is none. */
+export function requireLocked(batch: Batch, workflowId: string): LockedWorkflow {
+  const workflow = batch.locked.get(workflowId);
+  if (workflow === undefined)
+    throw new PunctualError('workflow_not_found', { detail: `No workflow has the id ${workflowId}.` });
+  return workflow;
 }
 
 interface LockedRow {
@@ -130,7 +151,10 @@ const maxChunk = 1000;
 
 async function writeBatch(batch: Batch): Promise<Outlook> {
   const { tx, segment, parts } = batch;
-  const outlook: Outlook = { ready: new Set(), parents: new Set(), moves: batch.moves };
+  const begun = batch.jobs.flatMap(({ job_id, step }) =>
+    step === undefined ? [] : [{ workflow_id: step.workflow_id, step: step.step, item: step.item ?? -1, job_id }],
+  );
+  const outlook: Outlook = { ready: new Set(), parents: new Set(), moves: batch.moves, begun };
   if (batch.inner.length > 0) await insertInner(tx, segment, batch.inner);
   const lanes = await parts.lanes.ensure(batch.jobs.map(({ job }) => laneKeyOf(job)));
   for (const [i, job] of batch.jobs.entries()) {
@@ -138,12 +162,20 @@ async function writeBatch(batch: Batch): Promise<Outlook> {
     outlook.ready.add(job.segment);
   }
   for (const some of chunks(batch.jobs)) await createJobs(tx, some, []);
-  for (const some of chunks(batch.steps)) await insertSteps(tx, segment, some);
-  for (const some of chunks(batch.items)) await beginItems(tx, segment, some);
-  if (batch.maps.length > 0) await writeMaps(tx, segment, batch.maps);
-  if (batch.changed.size > 0) await writeTurns(batch);
+  const turns = [...batch.changed].map(([workflow_id, ended]) => ({
+    workflow_id,
+    outcome: ended?.outcome ?? null,
+    result: ended?.result ?? null,
+  }));
+  const [first, ...rest] = chunks(batch.steps);
+  if (first !== undefined) await writeSteps(tx, segment, { steps: first, turns });
+  else if (turns.length > 0) await writeTurns(tx, segment, turns);
+  for (const steps of rest) await writeSteps(tx, segment, { steps, turns: [] });
+  for (const map of batch.items) await beginItems(tx, segment, map);
+  for (const map of batch.maps) await writeMap(tx, segment, map);
   for (const [workflowId, ended] of batch.changed) {
     const { known } = batch.locked.get(workflowId) as LockedWorkflow;
+    if (ended !== null) outlook.moves++;
     if (ended !== null && known.parent_id !== null) outlook.parents.add(known.parent_id);
   }
   return outlook;
@@ -162,16 +194,4 @@ async function insertInner(tx: Queryable, segment: number, inner: Batch['inner']
       ${texts(inner, (one) => one.user_id)}::text[], ${texts(inner, (one) => one.definition)}::text[],
       ${texts(inner, (one) => one.input)}::text[], ${uuids(inner, (one) => one.parent_id)}::uuid[],
       ${texts(inner, (one) => one.parent_step)}::text[])`);
-}
-
-/** The next turn of each workflow that changed, and the end of those that are done. */
-async function writeTurns({ tx, segment, changed }: Batch): Promise<void> {
-  const rows = [...changed].map(([workflow_id, ended]) => ({ workflow_id, ended }));
-  await tx.query(sql`
-    update punctual.workflows w
-    set turn = w.turn + 1, outcome = c.outcome, result = c.result, ended_at = case when c.outcome is not null then now() end
-    from unnest(
-      ${uuids(rows, (row) => row.workflow_id)}::uuid[], ${texts(rows, (row) => row.ended?.outcome ?? null)}::text[],
-      ${texts(rows, (row) => row.ended?.result ?? null)}::text[]) c (workflow_id, outcome, result)
-    where w.segment = ${segment}::smallint and w.workflow_id = c.workflow_id`);
 }

@@ -1,17 +1,16 @@
 // The safety net of workflows: ends of which nobody was told, because a server died, a worker was lost, a run was cancelled or
 // dropped. Steps that are live are looked at in turn, so many of each segment a pass, wherever the last pass stopped.
 import { segmentOf } from '../base/ids.ts';
-import { int2s, int4s, texts, uuids } from './arrays.ts';
+import { int2s, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
-import { sql } from './sql.ts';
+import { type Fragment, part, sql } from './sql.ts';
 import type { StepOfJob } from './workflow_steps.ts';
 
-/** The step at which a pass stopped. */
+/** The run and the workflow within at which a pass stopped, of a segment. */
 export interface LookedAt {
   segment: number;
-  workflow_id: string;
-  step: string;
-  item: number;
+  run_id: string;
+  child_id: string;
 }
 
 export interface Untold {
@@ -22,67 +21,85 @@ export interface Untold {
   next: LookedAt[];
 }
 
-interface LiveRow extends LookedAt {
-  job_id: string | null;
-  run_id: string | null;
-  child_id: string | null;
-  place: number;
+interface LiveRow {
+  segment: number;
+  workflow_id: string;
+  step: string;
+  item: number;
+  job_id: string;
+  id: string;
 }
 
 export async function findUntold(db: Queryable, from: readonly LookedAt[], perSegment: number): Promise<Untold> {
-  const live = await db.query<LiveRow>(sql`
-    select l.*
-    from unnest(
-      ${int2s(from, (at) => at.segment)}::smallint[], ${uuids(from, (at) => at.workflow_id)}::uuid[],
-      ${texts(from, (at) => at.step)}::text[], ${int4s(from, (at) => at.item)}::integer[]) f (segment, workflow_id, step, item)
-    cross join lateral (
-      select s.segment, s.workflow_id, s.step, s.item, s.job_id, s.run_id, s.child_id,
-             row_number() over (order by s.workflow_id, s.step, s.item)::integer as place
-      from punctual.workflow_steps s
-      where s.segment = f.segment and (s.run_id is not null or s.child_id is not null) and s.outcome is null
-        and (s.workflow_id, s.step, s.item) > (f.workflow_id, f.step, f.item)
-      order by s.workflow_id, s.step, s.item
-      limit ${perSegment}::integer
-    ) l`);
+  const live = await liveSteps(db, from, perSegment, part`run_id`);
+  const within = await liveSteps(db, from, perSegment, part`child_id`);
   const runs = await endedRuns(
     db,
-    live.flatMap(({ run_id }) => (run_id === null ? [] : [run_id])),
+    live.map(({ id }) => id),
   );
-  const within = await endedWorkflows(
+  const workflows = await endedWorkflows(
     db,
-    live.flatMap(({ child_id }) => (child_id === null ? [] : [child_id])),
+    within.map(({ id }) => id),
   );
+  const stoppedAt = (rows: readonly LiveRow[], segment: number): string => {
+    const mine = rows.filter((row) => row.segment === segment);
+    return mine.length < perSegment ? lowest : (mine.at(-1)?.id ?? lowest);
+  };
   return {
-    ends: live.flatMap(({ workflow_id, step, item, job_id, run_id }) =>
-      job_id !== null && runs.has(run_id ?? '') ? [{ workflow_id, step, item, job_id }] : [],
-    ),
-    parents: live.flatMap(({ workflow_id, child_id }) => (within.has(child_id ?? '') ? [workflow_id] : [])),
-    next: from.map(
-      ({ segment }) => live.find((row) => row.segment === segment && row.place === perSegment) ?? startOf(segment),
-    ),
+    ends: live.filter(({ id }) => runs.has(id)),
+    parents: within.filter(({ id }) => workflows.has(id)).map(({ workflow_id }) => workflow_id),
+    next: from.map(({ segment }) => ({
+      segment,
+      run_id: stoppedAt(live, segment),
+      child_id: stoppedAt(within, segment),
+    })),
   };
 }
 
+const lowest = '00000000-0000-0000-0000-000000000000';
+
 export function startOf(segment: number): LookedAt {
-  return { segment, workflow_id: '00000000-0000-0000-0000-000000000000', step: '', item: -1 };
+  return { segment, run_id: lowest, child_id: lowest };
+}
+
+/** The next live steps of each segment by the id of their run or of the workflow within. */
+function liveSteps(db: Queryable, from: readonly LookedAt[], perSegment: number, id: Fragment): Promise<LiveRow[]> {
+  return db.query<LiveRow>(sql`
+    select l.*
+    from unnest(
+      ${int2s(from, (at) => at.segment)}::smallint[], ${uuids(from, (at) => at.run_id)}::uuid[],
+      ${uuids(from, (at) => at.child_id)}::uuid[]) f (segment, run_id, child_id)
+    cross join lateral (
+      select s.segment, s.workflow_id, s.step, s.item, s.job_id, s.${id} as id
+      from punctual.workflow_steps s
+      where s.segment = f.segment and s.${id} is not null and s.outcome is null and s.${id} > f.${id}
+      order by s.${id}
+      limit ${perSegment}::integer
+    ) l
+    order by l.segment, l.id`);
 }
 
 async function endedRuns(db: Queryable, ids: readonly string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set();
   const rows = await db.query<{ run_id: string }>(sql`
-    select e.run_id
+    select i.run_id
     from unnest(${int2s(ids, segmentOf)}::smallint[], ${uuids(ids, (id) => id)}::uuid[]) i (segment, run_id)
-    join punctual.ended_runs e using (segment, run_id)`);
+    cross join lateral (
+      select from punctual.ended_runs r where r.segment = i.segment and r.run_id = i.run_id limit 1
+    ) ended`);
   return new Set(rows.map((row) => row.run_id));
 }
 
 async function endedWorkflows(db: Queryable, ids: readonly string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set();
   const rows = await db.query<{ workflow_id: string }>(sql`
-    select w.workflow_id
+    select i.workflow_id
     from unnest(${int2s(ids, segmentOf)}::smallint[], ${uuids(ids, (id) => id)}::uuid[]) i (segment, workflow_id)
-    join punctual.workflows w using (segment, workflow_id)
-    where w.ended_at is not null`);
+    cross join lateral (
+      select from punctual.workflows w
+      where w.segment = i.segment and w.workflow_id = i.workflow_id and w.ended_at is not null
+      limit 1
+    ) ended`);
   return new Set(rows.map((row) => row.workflow_id));
 }
 

@@ -42,8 +42,8 @@ export class WorkflowMemory {
     return known;
   }
 
-  learn({ definition, input, ...text }: WorkflowText): KnownWorkflow {
-    const graph = compileWorkflow(JSON.parse(definition) as InnerWorkflow, () => []);
+  learn({ definition, input, ...text }: WorkflowText, compiled?: Graph): KnownWorkflow {
+    const graph = compiled ?? compileWorkflow(JSON.parse(definition) as InnerWorkflow, () => []);
     if ('refused' in graph) {
       const [first] = graph.refused;
       throw new Error(`the definition of workflow ${text.workflow_id} is wrong: ${first?.path} ${first?.message}`);

@@ -13,17 +13,10 @@ import {
   type LockedWorkflow,
   lockWorkflows,
   type Outlook,
+  requireLocked,
   type WorkflowParts,
   withWorkflows,
 } from './workflow_batch.ts';
-
-/** Within a transaction: the workflow, or the error that there is none. */
-function requireLocked(batch: Batch, workflowId: string): LockedWorkflow {
-  const workflow = batch.locked.get(workflowId);
-  if (workflow === undefined)
-    throw new PunctualError('workflow_not_found', { detail: `No workflow has the id ${workflowId}.` });
-  return workflow;
-}
 
 interface WaitRow {
   kind: string;

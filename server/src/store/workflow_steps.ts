@@ -1,12 +1,12 @@
 // Steps of workflows in the book: how they stand, noted ends, results that templates refer to. Called within the transaction
 // of an advance or a move, which holds the rows of the workflows (workflow_advance.ts); all of one segment, many at once.
 import { limits } from '@punctual/contract';
-import { segmentOf } from '../base/ids.ts';
+import { firstRunId, segmentOf } from '../base/ids.ts';
 import type { Loaded, StepNow, StepOutcome } from '../rules/workflow/advance.ts';
 import type { StepKind } from '../rules/workflow/definition.ts';
-import { int4s, int8s, texts, uuids } from './arrays.ts';
+import { int2s, int4s, int8s, texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
-import { sql } from './sql.ts';
+import { type Fragment, part, sql } from './sql.ts';
 
 /** A step or an item of a map, by the job that did it. */
 export interface StepOfJob {
@@ -16,13 +16,18 @@ export interface StepOfJob {
   job_id: string;
 }
 
-/** The steps that these jobs are. */
+/** The steps that these jobs are. Each is looked up by its key, whatever the planner thinks of so many. */
 export async function findSteps(db: Queryable, jobIds: readonly string[]): Promise<StepOfJob[]> {
   return db.query<StepOfJob>(sql`
-    select j.workflow_id, j.step, coalesce(j.item, -1) as item, j.job_id
-    from unnest(${jobIds.map(segmentOf)}::smallint[], ${uuids(jobIds, (id) => id)}::uuid[]) i (segment, job_id)
-    join punctual.jobs j using (segment, job_id)
-    where j.workflow_id is not null`);
+    select s.workflow_id, s.step, s.item, i.job_id
+    from unnest(${int2s(jobIds, segmentOf)}::smallint[], ${uuids(jobIds, (id) => id)}::uuid[]) i (segment, job_id)
+    cross join lateral (
+      select j.workflow_id, j.step, coalesce(j.item, -1) as item
+      from punctual.jobs j
+      where j.segment = i.segment and j.job_id = i.job_id
+      limit 1
+    ) s
+    where s.workflow_id is not null`);
 }
 
 export interface NotedStep {
@@ -33,32 +38,31 @@ export interface NotedStep {
   reason: string | null;
 }
 
-/** Notes how the current runs of these steps ended, of those that have; `runs` is the segment of their jobs. */
-export async function noteRuns(
-  tx: Queryable,
-  { segment, runs, steps }: { segment: number; runs: number; steps: readonly StepOfJob[] },
-): Promise<NotedStep[]> {
-  return tx.query<NotedStep>(sql`
-    with told as materialized (
-      select s.workflow_id, s.step, s.item, s.run_id
-      from unnest(
-        ${uuids(steps, (one) => one.workflow_id)}::uuid[], ${texts(steps, (one) => one.step)}::text[],
-        ${int4s(steps, (one) => one.item)}::integer[]) t (workflow_id, step, item)
-      join punctual.workflow_steps s on s.segment = ${segment}::smallint and s.workflow_id = t.workflow_id and s.step = t.step and s.item = t.item
-      where s.outcome is null and s.run_id is not null
-    ),
-    ended as materialized (
-      select t.workflow_id, t.step, t.item, e.ended_at,
-             case when e.status = 'DROPPED' then 'CANCELLED' else e.status::text end as outcome,
-             case when e.status = 'DROPPED' then 'dropped' else e.reason end as reason
-      from told t
-      join punctual.ended_runs e on e.segment = ${runs}::smallint and e.run_id = t.run_id
-    )
-    update punctual.workflow_steps s
-    set outcome = e.outcome, reason = e.reason, ended_at = e.ended_at
-    from ended e
-    where s.segment = ${segment}::smallint and s.workflow_id = e.workflow_id and s.step = e.step and s.item = e.item
-    returning s.workflow_id, s.step, s.item, s.outcome, s.reason`);
+/** Notes how the runs of these jobs ended, of those that have. The lists beside the joins make them index conditions. */
+export async function noteRuns(tx: Queryable, segment: number, jobIds: readonly string[]): Promise<NotedStep[]> {
+  const noted: NotedStep[] = [];
+  const runIds = jobIds.map(firstRunId);
+  for (const runs of new Set(runIds.map(segmentOf))) {
+    const some = uuids(
+      runIds.filter((id) => segmentOf(id) === runs),
+      (id) => id,
+    );
+    noted.push(
+      ...(await tx.query<NotedStep>(sql`
+        with ended as materialized (
+          select run_id, case when status = 'DROPPED' then 'CANCELLED' else status::text end as outcome,
+                 case when status = 'DROPPED' then 'dropped' else reason end as reason
+          from punctual.ended_runs
+          where segment = ${runs}::smallint and run_id = any (${some}::uuid[])
+        )
+        update punctual.workflow_steps s
+        set outcome = e.outcome, reason = e.reason, ended_at = now()
+        from ended e
+        where s.segment = ${segment}::smallint and s.run_id = e.run_id and s.run_id = any (${some}::uuid[]) and s.outcome is null
+        returning s.workflow_id, s.step, s.item, s.outcome, s.reason`)),
+    );
+  }
+  return noted;
 }
 
 /** Waits whose time is over fail. */
@@ -132,8 +136,21 @@ export interface NewStep {
   error?: string | null;
 }
 
-export async function insertSteps(tx: Queryable, segment: number, steps: readonly NewStep[]): Promise<void> {
+/** A workflow of which steps changed, and how it ended when it has. */
+export interface Turn {
+  workflow_id: string;
+  outcome: 'SUCCESS' | 'FAILED' | 'CANCELLED' | null;
+  result: string | null;
+}
+
+/** Steps that begin or were skipped, and the next turn of their workflows, in one statement. */
+export async function writeSteps(
+  tx: Queryable,
+  segment: number,
+  { steps, turns }: { steps: readonly NewStep[]; turns: readonly Turn[] },
+): Promise<void> {
   await tx.query(sql`
+    with ${turned(segment, turns)}
     insert into punctual.workflow_steps (segment, workflow_id, step, item, kind, job_id, run_id, payload, child_id, token, expires_at,
                                          items, made, succeeded, failed, outcome, reason, error, ended_at)
     select ${segment}::smallint, workflow_id, step, item, kind, job_id, run_id, payload, child_id, token,
@@ -151,6 +168,22 @@ export async function insertSteps(tx: Queryable, segment: number, steps: readonl
       as s (workflow_id, step, item, kind, job_id, run_id, payload, child_id, token, timeout_ms, items, outcome, reason, error)`);
 }
 
+export async function writeTurns(tx: Queryable, segment: number, turns: readonly Turn[]): Promise<void> {
+  await tx.query(sql`with ${turned(segment, turns)} select`);
+}
+
+function turned(segment: number, turns: readonly Turn[]): Fragment {
+  const ids = uuids(turns, (one) => one.workflow_id);
+  return part`
+    turned as (
+      update punctual.workflows w
+      set turn = w.turn + 1, outcome = c.outcome, result = c.result, ended_at = case when c.outcome is not null then now() end
+      from unnest(${ids}::uuid[], ${texts(turns, (one) => one.outcome)}::text[], ${texts(turns, (one) => one.result)}::text[])
+        c (workflow_id, outcome, result)
+      where w.segment = ${segment}::smallint and w.workflow_id = c.workflow_id and w.workflow_id = any (${ids}::uuid[])
+    )`;
+}
+
 export interface MapCount {
   workflow_id: string;
   step: string;
@@ -162,18 +195,12 @@ export interface MapCount {
   error: string | null;
 }
 
-export async function writeMaps(tx: Queryable, segment: number, maps: readonly MapCount[]): Promise<void> {
+export async function writeMap(tx: Queryable, segment: number, map: MapCount): Promise<void> {
   await tx.query(sql`
-    update punctual.workflow_steps s
-    set made = m.made, succeeded = m.succeeded, failed = m.failed, outcome = m.outcome, reason = m.reason, error = m.error,
-        ended_at = case when m.outcome is not null then coalesce(s.ended_at, now()) end
-    from unnest(
-      ${uuids(maps, (one) => one.workflow_id)}::uuid[], ${texts(maps, (one) => one.step)}::text[],
-      ${int4s(maps, (one) => one.made)}::integer[], ${int4s(maps, (one) => one.succeeded)}::integer[],
-      ${int4s(maps, (one) => one.failed)}::integer[], ${texts(maps, (one) => one.outcome)}::text[],
-      ${texts(maps, (one) => one.reason)}::text[], ${texts(maps, (one) => one.error)}::text[])
-      as m (workflow_id, step, made, succeeded, failed, outcome, reason, error)
-    where s.segment = ${segment}::smallint and s.workflow_id = m.workflow_id and s.step = m.step and s.item = -1`);
+    update punctual.workflow_steps
+    set made = ${map.made}::integer, succeeded = ${map.succeeded}::integer, failed = ${map.failed}::integer, outcome = ${map.outcome},
+        reason = ${map.reason}, error = ${map.error}, ended_at = case when ${map.outcome}::text is not null then coalesce(ended_at, now()) end
+    where segment = ${segment}::smallint and workflow_id = ${map.workflow_id} and step = ${map.step} and item = -1`);
 }
 
 /** The next items of a map that have no run. */
@@ -190,19 +217,25 @@ export async function nextItems(
     limit ${count}::integer`);
 }
 
+export interface BegunItem {
+  item: number;
+  job_id: string;
+  run_id: string;
+}
+
 export async function beginItems(
   tx: Queryable,
   segment: number,
-  items: readonly { workflow_id: string; step: string; item: number; job_id: string; run_id: string }[],
+  { workflow_id, step, items }: { workflow_id: string; step: string; items: readonly BegunItem[] },
 ): Promise<void> {
+  const numbers = int4s(items, (one) => one.item);
   await tx.query(sql`
     update punctual.workflow_steps s
     set job_id = i.job_id, run_id = i.run_id, payload = null, begun_at = now()
-    from unnest(
-      ${uuids(items, (one) => one.workflow_id)}::uuid[], ${texts(items, (one) => one.step)}::text[],
-      ${int4s(items, (one) => one.item)}::integer[], ${uuids(items, (one) => one.job_id)}::uuid[],
-      ${uuids(items, (one) => one.run_id)}::uuid[]) i (workflow_id, step, item, job_id, run_id)
-    where s.segment = ${segment}::smallint and s.workflow_id = i.workflow_id and s.step = i.step and s.item = i.item`);
+    from unnest(${numbers}::integer[], ${uuids(items, (one) => one.job_id)}::uuid[], ${uuids(items, (one) => one.run_id)}::uuid[])
+      i (item, job_id, run_id)
+    where s.segment = ${segment}::smallint and s.workflow_id = ${workflow_id} and s.step = ${step}
+      and s.item = i.item and s.item = any (${numbers}::integer[])`);
 }
 
 interface LoadedRow {

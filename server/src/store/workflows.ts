@@ -10,6 +10,7 @@ import {
   type WorkflowSummary,
 } from '@punctual/contract';
 import { highestId, segmentOf } from '../base/ids.ts';
+import type { Graph } from '../rules/workflow/definition.ts';
 import { parseSteps } from '../rules/workflow/show.ts';
 import type { Queryable } from './database.ts';
 import { type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
@@ -24,6 +25,8 @@ export interface NewWorkflow {
   user_id: string | null;
   /** JSON: {"steps": …}. */
   definition: string;
+  /** What it was compiled to. */
+  graph: Graph;
   input: string | null;
   /** With it, asking twice makes one workflow. */
   once: { key: string; body_hash: string } | null;
@@ -46,7 +49,7 @@ export async function createWorkflow(
       on conflict (segment, key) where key is not null do nothing
       returning workflow_id`);
     if (rows.length === 0) return earlier(batch.tx, segment, once);
-    const known = parts.memory.learn({ workflow_id, name, user_id, definition, input, parent_id: null });
+    const known = parts.memory.learn({ workflow_id, name, user_id, definition, input, parent_id: null }, wanted.graph);
     const workflow = { known, turn: 0, standing: 'live' as const, ended: false, states: [] };
     batch.locked.set(workflow_id, workflow);
     await walkOn(batch, workflow);
@@ -91,7 +94,7 @@ const columns = part`
   case when w.outcome is not null then w.outcome
        when w.cancelled_at is not null then 'CANCELLED'
        when w.paused_at is not null then 'PAUSED'
-       when not ${hasLive} and ${waits} then 'WAITING'
+       when ${waits} and not ${hasLive} then 'WAITING'
        else 'RUNNING'
   end as state`;
 

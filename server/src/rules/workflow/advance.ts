@@ -140,7 +140,7 @@ function judgeNeeds(states: readonly (StepNow | undefined)[], needs: readonly Ed
 }
 
 /** It failed, was cancelled, or could not run because something before it failed. */
-function isFailure({ outcome, reason }: StepNow): boolean {
+export function isFailure({ outcome, reason }: StepNow): boolean {
   return outcome === 'FAILED' || outcome === 'CANCELLED' || (outcome === 'SKIPPED' && reason === 'upstream_failed');
 }
 

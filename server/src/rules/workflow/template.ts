@@ -41,12 +41,13 @@ export function compileTemplate(value: unknown, refuse: (message: string) => voi
   if (typeof value === 'string') return compileText(value, refuse);
   if (Array.isArray(value)) {
     const inner = value.map((one) => compileTemplate(one, refuse));
-    if (inner.every(isPlain)) return plain(value);
+    if (inner.every(isPlain)) return plain(inner.map((one) => one.render(nowhere)));
     return { references: inner.flatMap(referencesOf), render: (scope) => inner.map((one) => one.render(scope)) };
   }
   if (typeof value === 'object' && value !== null) {
     const inner = Object.entries(value).map(([key, one]) => [key, compileTemplate(one, refuse)] as const);
-    if (inner.every(([, one]) => isPlain(one))) return plain(value);
+    if (inner.every(([, one]) => isPlain(one)))
+      return plain(Object.fromEntries(inner.map(([key, one]) => [key, one.render(nowhere)])));
     return {
       references: inner.flatMap(([, one]) => referencesOf(one)),
       render: (scope) => Object.fromEntries(inner.map(([key, one]) => [key, one.render(scope)])),
@@ -54,6 +55,9 @@ export function compileTemplate(value: unknown, refuse: (message: string) => voi
   }
   return plain(value);
 }
+
+/** What plain JSON is rendered with. */
+const nowhere: Scope = { input: null, stepField: () => null };
 
 export const isPlain = (template: Template): boolean => 'plain' in template;
 const referencesOf = (template: Template): readonly Reference[] => template.references;

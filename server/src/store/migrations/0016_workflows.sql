@@ -75,8 +75,8 @@ create table punctual.workflow_steps (
   check ((outcome is null) = (ended_at is null)),
   check (kind <> 'map' or (made <= items and succeeded + failed <= made))
 );
-create index workflow_steps_live on punctual.workflow_steps (segment, workflow_id, step, item)
-  where (run_id is not null or child_id is not null) and outcome is null;
+create unique index workflow_steps_by_run on punctual.workflow_steps (segment, run_id) where run_id is not null and outcome is null;
+create unique index workflow_steps_by_child on punctual.workflow_steps (segment, child_id) where child_id is not null and outcome is null;
 create index workflow_steps_to_make on punctual.workflow_steps (segment, workflow_id, step, item) where kind = 'item' and run_id is null and outcome is null;
-create index workflow_steps_expiring on punctual.workflow_steps (segment, expires_at) where expires_at is not null and outcome is null;
 create index workflow_steps_waiting on punctual.workflow_steps (segment, workflow_id) where kind = 'wait' and outcome is null;
+create index workflow_steps_expiring on punctual.workflow_steps (segment, expires_at) where expires_at is not null and outcome is null;
