@@ -17,7 +17,7 @@ export function isRunId(id: string, segments: number): boolean {
 
 export function registerRuns(
   app: FastifyInstance,
-  { db, segments, allSegments, sync, announcer, tell }: ApiParts,
+  { db, segments, allSegments, sync, announcer, tell, workflows }: ApiParts,
 ): void {
   const requireRun = async (runId: string) => {
     const run = isRunId(runId, segments) ? await getRun(db, runId) : null;
@@ -63,9 +63,12 @@ export function registerRuns(
   register(app, runRoutes.listExecutions, ({ query }) => list(query));
   register(app, runRoutes.getRun, ({ params }) => requireRun(params.run_id));
   register(app, runRoutes.cancelRun, async ({ params: { run_id } }) => {
-    await requireRun(run_id);
+    const { job_id } = await requireRun(run_id);
     const answer = await cancelRun(db, run_id);
-    if (answer === 'cancelled') return { run_id, status: 'CANCELLED' as const };
+    if (answer === 'cancelled') {
+      workflows.ended([job_id]);
+      return { run_id, status: 'CANCELLED' as const };
+    }
     if (answer === 'ended') throw ended(await requireRun(run_id));
     sync.cancel(answer.session_id, answer);
     announcer.say({ cancels: [answer] });

@@ -3,6 +3,7 @@
 import { type DeadLetter, type DeadLetterQuery, PunctualError, type RedriveMany } from '@punctual/contract';
 import { highestId, newId, segmentOf } from '../base/ids.ts';
 import type { Database, Queryable } from './database.ts';
+import { inWorkflow } from './job_moves.ts';
 import { jobHasLiveRun } from './jobs.ts';
 import { type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
 import { type Fragment, join, part, sql } from './sql.ts';
@@ -69,12 +70,18 @@ export async function redriveOne(db: Database, runId: string): Promise<string> {
     if (letter === undefined) throw new PunctualError('dead_letter_not_found');
     if (letter.redriven_run_id !== null) return letter.redriven_run_id;
     // The job's row orders us with cancel, run now and other redrives of the same job.
-    const jobs = await tx.query<{ cancelled: boolean; live: boolean; recurring: boolean }>(sql`
-      select j.cancelled_at is not null as cancelled, ${jobHasLiveRun} as live, ${isRecurring} as recurring
+    const jobs = await tx.query<{
+      cancelled: boolean;
+      live: boolean;
+      recurring: boolean;
+      workflow_id: string | null;
+    }>(sql`
+      select j.workflow_id, j.cancelled_at is not null as cancelled, ${jobHasLiveRun} as live, ${isRecurring} as recurring
       from punctual.jobs j
       where j.segment = ${segment}::smallint and j.job_id = ${letter.job_id}
       for update`);
     if (jobs[0]?.cancelled !== false) throw new PunctualError('job_ended', { detail: 'The job is cancelled.' });
+    if (jobs[0].workflow_id !== null) throw inWorkflow(jobs[0].workflow_id);
     if (jobs[0].live && !jobs[0].recurring)
       throw new PunctualError('job_running', { detail: 'Another run of this job has not ended yet.' });
     const newRun = newId('run', segment);
@@ -86,7 +93,7 @@ export async function redriveOne(db: Database, runId: string): Promise<string> {
 /** Redrives what fits in one segment; answers how many. Letters that somebody else is redriving are left to them. */
 export async function redriveSegment(db: Queryable, segment: number, filter: Filter, limit: number): Promise<number> {
   const newRuns = Array.from({ length: limit }, () => newId('run', segment));
-  const idle = part`j.cancelled_at is null and (${isRecurring} or not ${jobHasLiveRun})`;
+  const idle = part`j.cancelled_at is null and j.workflow_id is null and (${isRecurring} or not ${jobHasLiveRun})`;
   return redrive(db, segment, join([idle, ...filtersOf(filter)], ' and ', part`true`), newRuns);
 }
 

@@ -18,7 +18,6 @@ import {
   type StepNow,
 } from '../rules/workflow/advance.ts';
 import type { GraphStep } from '../rules/workflow/definition.ts';
-import type { Queryable } from './database.ts';
 import { type Batch, type LockedWorkflow, type Outlook, type WorkflowParts, withWorkflows } from './workflow_batch.ts';
 import type { KnownWorkflow } from './workflow_memory.ts';
 import {
@@ -44,7 +43,7 @@ export async function advanceWorkflows(parts: WorkflowParts, segment: number, ne
   const ids = news.map((one) => one.workflow_id);
   const { outlook } = await withWorkflows(parts, { segment, ids }, async (batch) => {
     const touched = new Set<string>();
-    for (const step of await noteNews(batch.tx, segment, news)) {
+    for (const step of await noteNews(batch, news)) {
       noteStep(batch.locked.get(step.workflow_id), step);
       touched.add(step.workflow_id);
     }
@@ -53,12 +52,11 @@ export async function advanceWorkflows(parts: WorkflowParts, segment: number, ne
   return outlook;
 }
 
-async function noteNews(tx: Queryable, segment: number, news: readonly News[]): Promise<NotedStep[]> {
+async function noteNews(batch: Batch, news: readonly News[]): Promise<NotedStep[]> {
   const jobIds = news.flatMap(({ ends }) => ends.map((end) => end.job_id));
-  const noted = jobIds.length === 0 ? [] : await noteRuns(tx, segment, jobIds);
+  const noted = jobIds.length === 0 ? [] : await noteRuns(batch, jobIds);
   const others = news.flatMap((one) => (one.others ? [one.workflow_id] : []));
-  if (others.length > 0)
-    noted.push(...(await noteExpired(tx, segment, others)), ...(await noteWithin(tx, segment, others)));
+  if (others.length > 0) noted.push(...(await noteExpired(batch, others)), ...(await noteWithin(batch, others)));
   return noted;
 }
 
@@ -96,7 +94,6 @@ export async function walkOn(batch: Batch, workflow: LockedWorkflow | undefined)
 
 async function take(batch: Batch, workflow: LockedWorkflow, next: Advanced, situation: Situation): Promise<void> {
   const { known } = workflow;
-  const before = workflow.states;
   workflow.states = next.states;
   batch.moves += next.moves.length;
   const fresh = new Map<number, PreparedJob[]>();
@@ -115,7 +112,7 @@ async function take(batch: Batch, workflow: LockedWorkflow, next: Advanced, situ
       batch.steps.push({ ...of(known, step), item, kind: 'item', payload: jobs[item]?.payload ?? null });
   }
   for (const [number, now] of next.states.entries())
-    if (now?.map != null && now !== before[number])
+    if (now?.map != null && now !== workflow.stored[number])
       countMap(batch, known, known.graph.steps[number] as GraphStep, { now, next });
   batch.changed.set(known.workflow_id, next.ended);
   for (const { workflow_id } of batch.inner.filter(
@@ -217,7 +214,7 @@ async function beginInner(batch: Batch, workflowId: string): Promise<void> {
   const text = batch.inner.find((one) => one.workflow_id === workflowId);
   if (text === undefined) return;
   const known = batch.parts.memory.learn(text);
-  const workflow: LockedWorkflow = { known, turn: 0, standing: 'live', ended: false, states: [] };
+  const workflow: LockedWorkflow = { known, turn: 0, standing: 'live', ended: false, states: [], stored: [] };
   batch.locked.set(workflowId, workflow);
   await walkOn(batch, workflow);
 }

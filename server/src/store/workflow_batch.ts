@@ -11,6 +11,7 @@ import type { KnownWorkflow, WorkflowMemory, WorkflowText } from './workflow_mem
 import {
   type BegunItem,
   beginItems,
+  type Held,
   type MapCount,
   type NewStep,
   readSteps,
@@ -46,13 +47,13 @@ export interface LockedWorkflow {
   standing: Situation['standing'];
   ended: boolean;
   states: (StepNow | undefined)[];
+  /** As the steps stand in the book. */
+  stored: readonly (StepNow | undefined)[];
 }
 
 /** Everything that one transaction will write, and the workflows it holds. */
-export interface Batch {
+export interface Batch extends Held {
   parts: WorkflowParts;
-  tx: Queryable;
-  segment: number;
   locked: Map<string, LockedWorkflow>;
   jobs: NewJob[];
   steps: NewStep[];
@@ -73,7 +74,20 @@ export async function withWorkflows<T>(
   const changed: Batch['changed'] = new Map();
   const done = await parts.db.transaction(async (tx) => {
     const batch: Batch = {
-      ...{ parts, tx, segment, locked, changed, jobs: [], steps: [], items: [], maps: [], inner: [], moves: 0 },
+      ...{
+        parts,
+        tx,
+        segment,
+        at: null,
+        locked,
+        changed,
+        jobs: [],
+        steps: [],
+        items: [],
+        maps: [],
+        inner: [],
+        moves: 0,
+      },
     };
     if (ids.length > 0) await lockWorkflows(batch, ids);
     const answer = await work(batch);
@@ -100,18 +114,24 @@ interface LockedRow {
   turn: number;
   standing: Situation['standing'];
   ended: boolean;
+  at: string;
 }
 
 /** Takes the rows of workflows, and learns of them what is not remembered. */
 export async function lockWorkflows(batch: Batch, workflowIds: readonly string[]): Promise<void> {
   const { tx, segment, locked, parts } = batch;
   const rows = await tx.query<LockedRow>(sql`
-    select workflow_id, turn, ended_at is not null as ended,
-           case when cancelled_at is not null then 'cancelled' when paused_at is not null then 'paused' else 'live' end as standing
-    from punctual.workflows
-    where segment = ${segment}::smallint and workflow_id = any (${workflowIds}::uuid[])
-    order by workflow_id
-    for update`);
+    with held as materialized (
+      select workflow_id, turn, ended_at is not null as ended,
+             case when cancelled_at is not null then 'cancelled' when paused_at is not null then 'paused' else 'live' end as standing
+      from punctual.workflows
+      where segment = ${segment}::smallint and workflow_id = any (${workflowIds}::uuid[])
+      order by workflow_id
+      for update
+    )
+    select *, clock_timestamp()::text as at
+    from held`);
+  batch.at = rows.at(-1)?.at ?? batch.at;
   const missing = rows.filter(({ workflow_id }) => parts.memory.get(workflow_id) === undefined);
   if (missing.length > 0)
     for (const text of await readTexts(
@@ -120,11 +140,11 @@ export async function lockWorkflows(batch: Batch, workflowIds: readonly string[]
       missing.map((row) => row.workflow_id),
     ))
       parts.memory.learn(text);
-  for (const { workflow_id, ...row } of rows) {
+  for (const { workflow_id, at: _at, ...row } of rows) {
     const known = parts.memory.get(workflow_id);
     if (known === undefined) continue;
     const states = known.steps?.turn === row.turn ? known.steps.states : null;
-    locked.set(workflow_id, { known, ...row, states: states === null ? [] : [...states] });
+    locked.set(workflow_id, { known, ...row, states: states === null ? [] : [...states], stored: states ?? [] });
   }
   const unread = rows.filter(({ workflow_id, turn }) => locked.get(workflow_id)?.known.steps?.turn !== turn);
   if (unread.length === 0) return;
@@ -136,6 +156,10 @@ export async function lockWorkflows(batch: Batch, workflowIds: readonly string[]
     const one = locked.get(workflow_id);
     const number = one?.known.graph.numberOf.get(step);
     if (one !== undefined && number !== undefined) one.states[number] = now;
+  }
+  for (const { workflow_id } of unread) {
+    const one = locked.get(workflow_id);
+    if (one !== undefined) one.stored = [...one.states];
   }
 }
 
@@ -168,11 +192,11 @@ async function writeBatch(batch: Batch): Promise<Outlook> {
     result: ended?.result ?? null,
   }));
   const [first, ...rest] = chunks(batch.steps);
-  if (first !== undefined) await writeSteps(tx, segment, { steps: first, turns });
-  else if (turns.length > 0) await writeTurns(tx, segment, turns);
-  for (const steps of rest) await writeSteps(tx, segment, { steps, turns: [] });
-  for (const map of batch.items) await beginItems(tx, segment, map);
-  for (const map of batch.maps) await writeMap(tx, segment, map);
+  if (first !== undefined) await writeSteps(batch, { steps: first, turns });
+  else if (turns.length > 0) await writeTurns(batch, turns);
+  for (const steps of rest) await writeSteps(batch, { steps, turns: [] });
+  for (const map of batch.items) await beginItems(batch, map);
+  for (const map of batch.maps) await writeMap(batch, map);
   for (const [workflowId, ended] of batch.changed) {
     const { known } = batch.locked.get(workflowId) as LockedWorkflow;
     if (ended !== null) outlook.moves++;

@@ -17,6 +17,7 @@ import {
   type WorkflowParts,
   withWorkflows,
 } from './workflow_batch.ts';
+import { momentOf } from './workflow_steps.ts';
 
 interface WaitRow {
   kind: string;
@@ -58,7 +59,7 @@ export async function completeStep(
         } as const);
     await batch.tx.query(sql`
       update punctual.workflow_steps
-      set outcome = ${end.outcome}, reason = ${end.reason}, error = ${end.error}, result = ${end.result}, ended_at = now(), token = ${hashOf(token)}
+      set outcome = ${end.outcome}, reason = ${end.reason}, error = ${end.error}, result = ${end.result}, ended_at = ${momentOf(batch.at)}, token = ${hashOf(token)}
       where segment = ${segment}::smallint and workflow_id = ${workflow_id} and step = ${step} and item = -1`);
     noteStep(workflow, { workflow_id, step, item: -1, outcome: end.outcome, reason: end.reason });
     await walkOn(batch, workflow);
@@ -152,7 +153,7 @@ async function cancelSteps(batch: Batch, { known, states }: LockedWorkflow): Pro
   const { ended, orders } = await cancelRuns(tx, live, 'workflow_cancelled');
   const rows = await tx.query<{ step: string; item: number }>(sql`
     update punctual.workflow_steps
-    set outcome = 'CANCELLED', reason = 'workflow_cancelled', ended_at = now(), payload = null,
+    set outcome = 'CANCELLED', reason = 'workflow_cancelled', ended_at = ${momentOf(batch.at)},
         token = case when token is not null then encode(sha256(token::bytea), 'hex') end
     where segment = ${segment}::smallint and workflow_id = ${known.workflow_id} and outcome is null and child_id is null
       and (run_id is null or run_id = any (${ended}::uuid[]))

@@ -8,6 +8,18 @@ import { int2s, int4s, int8s, texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
+/** A transaction that holds the rows of workflows of a segment, and since when; null: since it began. */
+export interface Held {
+  tx: Queryable;
+  segment: number;
+  at: string | null;
+}
+
+/** The time of what a transaction writes: when it got hold of the rows, so that what comes later has a later time. */
+export function momentOf(at: string | null): Fragment {
+  return part`coalesce(${at}::timestamptz, now())`;
+}
+
 /** A step or an item of a map, by the job that did it. */
 export interface StepOfJob {
   workflow_id: string;
@@ -39,7 +51,7 @@ export interface NotedStep {
 }
 
 /** Notes how the runs of these jobs ended, of those that have. The lists beside the joins make them index conditions. */
-export async function noteRuns(tx: Queryable, segment: number, jobIds: readonly string[]): Promise<NotedStep[]> {
+export async function noteRuns({ tx, segment, at }: Held, jobIds: readonly string[]): Promise<NotedStep[]> {
   const noted: NotedStep[] = [];
   const runIds = jobIds.map(firstRunId);
   for (const runs of new Set(runIds.map(segmentOf))) {
@@ -56,7 +68,7 @@ export async function noteRuns(tx: Queryable, segment: number, jobIds: readonly 
           where segment = ${runs}::smallint and run_id = any (${some}::uuid[])
         )
         update punctual.workflow_steps s
-        set outcome = e.outcome, reason = e.reason, ended_at = now()
+        set outcome = e.outcome, reason = e.reason, ended_at = ${momentOf(at)}
         from ended e
         where s.segment = ${segment}::smallint and s.run_id = e.run_id and s.run_id = any (${some}::uuid[]) and s.outcome is null
         returning s.workflow_id, s.step, s.item, s.outcome, s.reason`)),
@@ -66,24 +78,20 @@ export async function noteRuns(tx: Queryable, segment: number, jobIds: readonly 
 }
 
 /** Waits whose time is over fail. */
-export async function noteExpired(
-  tx: Queryable,
-  segment: number,
-  workflowIds: readonly string[],
-): Promise<NotedStep[]> {
+export async function noteExpired({ tx, segment, at }: Held, workflowIds: readonly string[]): Promise<NotedStep[]> {
   return tx.query<NotedStep>(sql`
     update punctual.workflow_steps
-    set outcome = 'FAILED', reason = 'timed_out', error = 'Nobody completed the step in time.', ended_at = now(),
+    set outcome = 'FAILED', reason = 'timed_out', error = 'Nobody completed the step in time.', ended_at = ${momentOf(at)},
         token = encode(sha256(token::bytea), 'hex')
     where segment = ${segment}::smallint and workflow_id = any (${workflowIds}::uuid[]) and outcome is null and expires_at <= now()
     returning workflow_id, step, item, outcome, reason`);
 }
 
 /** Workflows within that have ended. */
-export async function noteWithin(tx: Queryable, segment: number, workflowIds: readonly string[]): Promise<NotedStep[]> {
+export async function noteWithin({ tx, segment, at }: Held, workflowIds: readonly string[]): Promise<NotedStep[]> {
   return tx.query<NotedStep>(sql`
     update punctual.workflow_steps s
-    set outcome = c.outcome, reason = case when c.outcome = 'SUCCESS' then null else 'workflow_' || lower(c.outcome) end, ended_at = now(),
+    set outcome = c.outcome, reason = case when c.outcome = 'SUCCESS' then null else 'workflow_' || lower(c.outcome) end, ended_at = ${momentOf(at)},
         error = case when c.outcome = 'FAILED' then 'The workflow ' || c.workflow_id || ' failed.' end
     from punctual.workflows c
     where s.segment = ${segment}::smallint and s.workflow_id = any (${workflowIds}::uuid[]) and s.outcome is null
@@ -145,18 +153,17 @@ export interface Turn {
 
 /** Steps that begin or were skipped, and the next turn of their workflows, in one statement. */
 export async function writeSteps(
-  tx: Queryable,
-  segment: number,
+  { tx, segment, at }: Held,
   { steps, turns }: { steps: readonly NewStep[]; turns: readonly Turn[] },
 ): Promise<void> {
   await tx.query(sql`
-    with ${turned(segment, turns)}
+    with ${turned(segment, turns, at)}
     insert into punctual.workflow_steps (segment, workflow_id, step, item, kind, job_id, run_id, payload, child_id, token, expires_at,
-                                         items, made, succeeded, failed, outcome, reason, error, ended_at)
+                                         items, made, succeeded, failed, outcome, reason, error, begun_at, ended_at)
     select ${segment}::smallint, workflow_id, step, item, kind, job_id, run_id, payload, child_id, token,
-           now() + timeout_ms * interval '1 millisecond', items, case when items is not null then 0 end,
-           case when items is not null then 0 end, case when items is not null then 0 end, outcome, reason, error,
-           case when outcome is not null then now() end
+           ${momentOf(at)} + timeout_ms * interval '1 millisecond', items, case when items is not null then 0 end,
+           case when items is not null then 0 end, case when items is not null then 0 end, outcome, reason, error, ${momentOf(at)},
+           case when outcome is not null then ${momentOf(at)} end
     from unnest(
       ${uuids(steps, (one) => one.workflow_id)}::uuid[], ${texts(steps, (one) => one.step)}::text[],
       ${int4s(steps, (one) => one.item)}::integer[], ${texts(steps, (one) => one.kind)}::text[],
@@ -168,16 +175,16 @@ export async function writeSteps(
       as s (workflow_id, step, item, kind, job_id, run_id, payload, child_id, token, timeout_ms, items, outcome, reason, error)`);
 }
 
-export async function writeTurns(tx: Queryable, segment: number, turns: readonly Turn[]): Promise<void> {
-  await tx.query(sql`with ${turned(segment, turns)} select`);
+export async function writeTurns({ tx, segment, at }: Held, turns: readonly Turn[]): Promise<void> {
+  await tx.query(sql`with ${turned(segment, turns, at)} select`);
 }
 
-function turned(segment: number, turns: readonly Turn[]): Fragment {
+function turned(segment: number, turns: readonly Turn[], at: string | null): Fragment {
   const ids = uuids(turns, (one) => one.workflow_id);
   return part`
     turned as (
       update punctual.workflows w
-      set turn = w.turn + 1, outcome = c.outcome, result = c.result, ended_at = case when c.outcome is not null then now() end
+      set turn = w.turn + 1, outcome = c.outcome, result = c.result, ended_at = case when c.outcome is not null then ${momentOf(at)} end
       from unnest(${ids}::uuid[], ${texts(turns, (one) => one.outcome)}::text[], ${texts(turns, (one) => one.result)}::text[])
         c (workflow_id, outcome, result)
       where w.segment = ${segment}::smallint and w.workflow_id = c.workflow_id and w.workflow_id = any (${ids}::uuid[])
@@ -195,11 +202,11 @@ export interface MapCount {
   error: string | null;
 }
 
-export async function writeMap(tx: Queryable, segment: number, map: MapCount): Promise<void> {
+export async function writeMap({ tx, segment, at }: Held, map: MapCount): Promise<void> {
   await tx.query(sql`
     update punctual.workflow_steps
     set made = ${map.made}::integer, succeeded = ${map.succeeded}::integer, failed = ${map.failed}::integer, outcome = ${map.outcome},
-        reason = ${map.reason}, error = ${map.error}, ended_at = case when ${map.outcome}::text is not null then coalesce(ended_at, now()) end
+        reason = ${map.reason}, error = ${map.error}, ended_at = case when ${map.outcome}::text is not null then coalesce(ended_at, ${momentOf(at)}) end
     where segment = ${segment}::smallint and workflow_id = ${map.workflow_id} and step = ${map.step} and item = -1`);
 }
 
@@ -224,14 +231,13 @@ export interface BegunItem {
 }
 
 export async function beginItems(
-  tx: Queryable,
-  segment: number,
+  { tx, segment, at }: Held,
   { workflow_id, step, items }: { workflow_id: string; step: string; items: readonly BegunItem[] },
 ): Promise<void> {
   const numbers = int4s(items, (one) => one.item);
   await tx.query(sql`
     update punctual.workflow_steps s
-    set job_id = i.job_id, run_id = i.run_id, payload = null, begun_at = now()
+    set job_id = i.job_id, run_id = i.run_id, payload = null, begun_at = ${momentOf(at)}
     from unnest(${numbers}::integer[], ${uuids(items, (one) => one.job_id)}::uuid[], ${uuids(items, (one) => one.run_id)}::uuid[])
       i (item, job_id, run_id)
     where s.segment = ${segment}::smallint and s.workflow_id = ${workflow_id} and s.step = ${step}

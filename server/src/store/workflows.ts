@@ -50,7 +50,7 @@ export async function createWorkflow(
       returning workflow_id`);
     if (rows.length === 0) return earlier(batch.tx, segment, once);
     const known = parts.memory.learn({ workflow_id, name, user_id, definition, input, parent_id: null }, wanted.graph);
-    const workflow = { known, turn: 0, standing: 'live' as const, ended: false, states: [] };
+    const workflow = { known, turn: 0, standing: 'live' as const, ended: false, states: [], stored: [] };
     batch.locked.set(workflow_id, workflow);
     await walkOn(batch, workflow);
     return null;
