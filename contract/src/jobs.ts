@@ -219,6 +219,12 @@ export const Job = Type.Object(
         { description: 'The step of a workflow that it is' },
       ),
     ),
+    begins: Type.Optional(
+      Type.Object(
+        { steps: Type.Unknown(), input: Type.Optional(Json) },
+        { description: 'The workflow that its runs begin' },
+      ),
+    ),
     pause_note: Type.Optional(Type.String({ description: 'Why it is paused' })),
     version: Type.Integer({ description: 'Grows with each change; the ETag' }),
     created_at: Timestamp,

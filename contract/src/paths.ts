@@ -40,6 +40,7 @@ export const paths = {
   setBreaker: { method: 'PUT', path: '/breakers/{type}' },
   deleteBreaker: { method: 'DELETE', path: '/breakers/{type}' },
   createWorkflow: { method: 'POST', path: '/workflows' },
+  scheduleWorkflow: { method: 'POST', path: '/workflows/schedule' },
   validateWorkflow: { method: 'POST', path: '/workflows/validate' },
   listWorkflows: { method: 'GET', path: '/workflows' },
   getWorkflow: { method: 'GET', path: '/workflows/{workflow_id}' },

@@ -1,8 +1,9 @@
 // Workflows: steps with an order among them, each a job. Schemas and routes.
 import { type Static, Type } from 'typebox';
-import { CreateJob } from './jobs.ts';
+import { CreateJob, JobCreated } from './jobs.ts';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
+import { scheduleFields } from './schedules.ts';
 import { closed, described, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp, Title } from './shapes.ts';
 
 export const stepNamePattern = '^[A-Za-z][A-Za-z0-9_-]{0,63}$';
@@ -108,6 +109,14 @@ const definition = {
 
 export const CreateWorkflow = closed(definition, { description: 'A workflow to begin' });
 export type CreateWorkflow = Static<typeof CreateWorkflow>;
+
+const { schedule_type, schedule_time, delay_ms } = CreateJob.properties;
+
+export const ScheduleWorkflow = closed(
+  { ...definition, queue, priority, schedule_type, schedule_time, delay_ms, ...scheduleFields },
+  { description: 'A workflow and when to begin it: the fields of a schedule as for POST /jobs' },
+);
+export type ScheduleWorkflow = Static<typeof ScheduleWorkflow>;
 
 export const WorkflowState = Type.Enum(['RUNNING', 'PAUSED', 'WAITING', 'SUCCESS', 'FAILED', 'CANCELLED'], {
   description:
@@ -294,6 +303,31 @@ export const workflowRoutes = {
       'too_many_lanes',
     ],
     example,
+  }),
+  scheduleWorkflow: route({
+    method: 'POST',
+    path: '/workflows/schedule',
+    operation: 'scheduleWorkflow',
+    tag: 'workflows',
+    summary: 'Begin a workflow at a time, or again and again',
+    description:
+      'Makes a job whose runs begin workflows; it is looked at, changed, paused and cancelled like any other job. A run of it ends when it has begun its workflow, so `overlap` does not wait for the workflow itself.',
+    headers: IdempotencyHeader,
+    body: ScheduleWorkflow,
+    success: 201,
+    response: JobCreated,
+    errors: [
+      'invalid_json',
+      'invalid_input',
+      'invalid_workflow',
+      'invalid_schedule',
+      'calendar_not_found',
+      'body_too_large',
+      'idempotency_key_reused',
+      'too_many_lanes',
+      'overloaded',
+    ],
+    example: { ...example, cron_expression: '0 6 * * *', timezone: 'Europe/Berlin' },
   }),
   validateWorkflow: route({
     method: 'POST',

@@ -37,6 +37,7 @@ export type {
   RunQuery,
   RunStatus,
   Schedule,
+  ScheduleWorkflow,
   StepDetail,
   UpdateJob,
   WorkerList,

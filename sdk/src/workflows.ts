@@ -1,7 +1,14 @@
 // The calls about workflows, as `client.workflows`.
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CompleteStep, CreateWorkflow, RetryWorkflow, Workflow, WorkflowQuery } from '@punctual/contract';
+import type {
+  CompleteStep,
+  CreateWorkflow,
+  RetryWorkflow,
+  ScheduleWorkflow,
+  Workflow,
+  WorkflowQuery,
+} from '@punctual/contract';
 import { routes } from '@punctual/contract/plain';
 import type { Call } from './client.ts';
 import { eachRow } from './pages.ts';
@@ -19,6 +26,12 @@ export function workflowCalls(call: Call) {
     /** Begins a workflow. With a key, asking twice makes one. */
     create: (body: CreateWorkflow, options: { idempotencyKey?: string | undefined } = {}) =>
       call(routes.createWorkflow, {
+        body,
+        ...(options.idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': options.idempotencyKey } }),
+      }),
+    /** Makes a job whose runs begin workflows: at a time, or again and again. */
+    schedule: (body: ScheduleWorkflow, options: { idempotencyKey?: string | undefined } = {}) =>
+      call(routes.scheduleWorkflow, {
         body,
         ...(options.idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': options.idempotencyKey } }),
       }),

@@ -81,6 +81,7 @@ export function startLoops({
   const all = Array.from({ length: segments }, (_, i) => i);
   const ready = (segment: number, nextMs: number | null = null): void => {
     claimer.wake([segment]);
+    begin.wake();
     if (nextMs !== null) loops.dueWithin(nextMs, [segment]);
     announcer.say({ segments: [segment], nextMs });
   };
@@ -144,6 +145,12 @@ export function startLoops({
       await workflows.tend();
     },
   });
+  const begin = startLoop({
+    name: 'begin',
+    everyMs: config.poll_interval_ms,
+    log,
+    pass: async () => loops.ended(await workflows.begin((lane) => flow.table.stateOf(lane))),
+  });
 
   // 6. Runs of workers that fell silent are taken back.
   const reap = startLoop({
@@ -202,7 +209,7 @@ export function startLoops({
   });
 
   const running: Loop[] = [
-    ...[due, planner, follow, tend, backfill, steps, untold, reap, rules, age, refill, poll, silent, partitions],
+    ...[due, planner, follow, tend, backfill, steps, untold, begin, reap, rules, age, refill, poll, silent, partitions],
   ];
   const loops: Loops = {
     dueWithin: (ms, where) => {

@@ -351,3 +351,52 @@ test('the job of a step that is cancelled fails the step, and steps with a concu
   await house.client.runs.cancel(held.run_id ?? '');
   assert.equal((await house.client.workflows.waitFor(workflow_id)).state, 'FAILED');
 });
+
+test('a workflow on a schedule begins once for each time, and one at a time when it comes', async () => {
+  await using house = await openHouse({ servers: 3, workers: 1, handlers: echo });
+  const flows = house.client.workflows;
+  const steps = { a: { type: 'echo', payload: '{{input.x}}' } };
+  const every = await flows.schedule({
+    name: 'tick',
+    input: { x: 1 },
+    steps,
+    interval_ms: 1000,
+    max_runs: 3,
+    overlap: 'allow',
+  });
+  const once = await flows.schedule({ user_id: 'u1', steps: { a: { type: 'echo' } }, delay_ms: 300 });
+  await eventually(async () => {
+    const { workflows } = await flows.list({ job_id: every.job_id });
+    assert.deepEqual(
+      workflows.map(({ state }) => state),
+      Array.from({ length: 3 }, () => 'SUCCESS'),
+    );
+    assert.ok(workflows.every(({ name, job_id }) => name === 'tick' && job_id === every.job_id));
+  });
+  const { runs } = await house.client.jobs.runs(every.job_id);
+  assert.equal(runs.length, 3);
+  assert.ok(
+    runs.every(
+      ({ status, result }) =>
+        status === 'SUCCESS' && typeof (result as { workflow_id: string }).workflow_id === 'string',
+    ),
+  );
+  const run = await house.ended(once.job_id);
+  const { workflow_id } = run.result as { workflow_id: string };
+  assert.equal((await flows.waitFor(workflow_id)).user_id, 'u1');
+  const job = await house.client.jobs.get(every.job_id);
+  assert.deepEqual([job.begins, job.executor], [{ steps, input: { x: 1 } }, undefined]);
+  await assert.rejects(
+    flows.schedule({ steps: { a: { type: 'echo', needs: ['b'] } }, interval_ms: 1000 }),
+    code('invalid_workflow'),
+  );
+  await assert.rejects(flows.schedule({ steps, cron_expression: '0 0 30 2 *' }), code('invalid_schedule'));
+
+  const held = await flows.schedule({ steps, delay_ms: 200 });
+  await house.client.jobs.pause(held.job_id);
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  assert.equal((await flows.list({ job_id: held.job_id })).workflows.length, 0);
+  await house.client.jobs.resume(held.job_id);
+  await house.ended(held.job_id);
+  assert.equal((await flows.list({ job_id: held.job_id })).workflows.length, 1);
+});

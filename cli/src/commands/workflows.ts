@@ -31,6 +31,14 @@ export function addWorkflows(workflows: Command): void {
     )
     .action(remotely(create));
   workflows
+    .command('schedule')
+    .description(
+      'Make a job that begins workflows at a time or again and again; the file has the fields of a schedule too',
+    )
+    .argument('<file>', file)
+    .option('--key <key>', 'The same key and file never make a second one')
+    .action(remotely(schedule));
+  workflows
     .command('validate')
     .description('Check a workflow without beginning it, and show the order in which it would go')
     .argument('<file>', file)
@@ -115,6 +123,18 @@ async function create(session: ClientSession, name: string, given: Record<string
   const workflow = await client.workflows.waitFor(workflow_id, { timeoutMs: Number.MAX_SAFE_INTEGER });
   print(session, workflow);
   return workflow.state === 'SUCCESS' ? 0 : 1;
+}
+
+async function schedule(
+  { client, output }: ClientSession,
+  name: string,
+  given: Record<string, unknown>,
+): Promise<void> {
+  const key = given['key'] === undefined ? undefined : String(given['key']);
+  const made = await client.workflows.schedule(await readWorkflow(name), { idempotencyKey: key });
+  if (output.asJson) return output.json(made);
+  output.line(`job ${made.job_id}`);
+  output.remark(`punctual workflows list --job-id ${made.job_id} shows the workflows that it began`);
 }
 
 async function validate({ client, output }: ClientSession, name: string): Promise<void> {

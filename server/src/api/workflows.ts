@@ -6,13 +6,14 @@ import {
   InnerWorkflow,
   limits,
   PunctualError,
+  type ScheduleWorkflow,
   type Workflow,
   type WorkflowState,
   workflowRoutes,
 } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { kindOf, newId, segmentOf } from '../base/ids.ts';
-import { deeperThan } from '../rules/job.ts';
+import { deeperThan, type PreparedJob, prepareJob, type Refusal } from '../rules/job.ts';
 import { segmentOfKey } from '../rules/segment.ts';
 import { compileWorkflow, type Graph } from '../rules/workflow/definition.ts';
 import { planOf } from '../rules/workflow/show.ts';
@@ -25,7 +26,7 @@ import type { ApiParts } from './server.ts';
 import { checker } from './validation.ts';
 
 export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
-  const { db, segments, allSegments, workflows, sync, announcer } = parts;
+  const { db, segments, allSegments, workflows, sync, announcer, submitter, editor, flow } = parts;
   const checkInner = checker(InnerWorkflow);
 
   const compile = (body: CreateWorkflow): Graph => {
@@ -44,7 +45,7 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
     if (workflow === null) throw new PunctualError('workflow_not_found', { detail: `No workflow has the id ${id}.` });
     return workflow;
   };
-  const accepted = async (workflow_id: string): Promise<{ workflow_id: string; state: WorkflowState }> => ({
+  const standing = async (workflow_id: string): Promise<{ workflow_id: string; state: WorkflowState }> => ({
     workflow_id,
     state: (await getState(db, workflow_id)) ?? 'RUNNING',
   });
@@ -66,6 +67,34 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
     if (replayed) reply.header('idempotency-replayed', 'true');
     return { workflow_id };
   });
+
+  register(app, workflowRoutes.scheduleWorkflow, async ({ body, headers, request, reply }) => {
+    const job = await toJob(body);
+    const key = headers['idempotency-key'];
+    const once =
+      key === undefined ? null : { user_id: '', key, body_hash: hash('sha256', request.bodyText, 'base64url') };
+    const { jobs, replayed } = await submitter.submit([job], once);
+    if (replayed) reply.header('idempotency-replayed', 'true');
+    return jobs[0] as (typeof jobs)[0];
+  });
+
+  /** A job whose runs begin the workflow. */
+  const toJob = async (body: ScheduleWorkflow): Promise<PreparedJob> => {
+    const { steps, input, name = 'workflow', ...rest } = body;
+    compile({ steps });
+    requireFlat(input, 'input');
+    const prepared = accepted(
+      prepareJob({ ...rest, name, type: 'workflow' }, Date.now(), (queue) => flow.table.defaultPriority(queue)),
+    );
+    const executor = JSON.stringify({ kind: 'workflow', steps, ...(input === undefined ? {} : { input }) });
+    if (Buffer.byteLength(executor) > limits.max_payload_bytes)
+      throw tooLarge('definition with its input', limits.max_payload_bytes);
+    const job = { ...prepared, executor, executor_kind: 'workflow' };
+    const recurring = job.schedule_type === 'CRON' || job.schedule_type === 'INTERVAL';
+    return recurring
+      ? { ...job, schedule: await editor.preparer()(job.schedule_type as 'CRON' | 'INTERVAL', rest) }
+      : job;
+  };
 
   register(app, workflowRoutes.validateWorkflow, async ({ body }) => {
     const graph = compile(body);
@@ -116,25 +145,25 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
     for (const order of orders) sync.cancel(order.session_id, order);
     if (orders.length > 0) announcer.say({ cancels: orders });
     workflows.follow(outlook);
-    return accepted(workflow_id);
+    return standing(workflow_id);
   });
 
   register(app, workflowRoutes.pauseWorkflow, async ({ params: { workflow_id } }) => {
     requireId(workflow_id);
     await pauseWorkflow(workflows.parts, workflow_id);
-    return accepted(workflow_id);
+    return standing(workflow_id);
   });
 
   register(app, workflowRoutes.resumeWorkflow, async ({ params: { workflow_id } }) => {
     requireId(workflow_id);
     workflows.follow(await resumeWorkflow(workflows.parts, workflow_id));
-    return accepted(workflow_id);
+    return standing(workflow_id);
   });
 
   register(app, workflowRoutes.retryWorkflow, async ({ params: { workflow_id }, body }) => {
     requireId(workflow_id);
     workflows.follow(await retryWorkflow(workflows.parts, workflow_id, body.from ?? null));
-    return accepted(workflow_id);
+    return standing(workflow_id);
   });
 }
 
@@ -142,6 +171,16 @@ function requireFlat(value: unknown, path: string): void {
   if (!deeperThan(value, limits.max_payload_depth)) return;
   const message = `is nested deeper than ${limits.max_payload_depth} levels`;
   throw new PunctualError('invalid_input', { detail: `${path} ${message}`, errors: [{ path, message }] });
+}
+
+function tooLarge(what: string, most: number): PunctualError {
+  return new PunctualError('body_too_large', { detail: `The ${what} is larger than ${most} bytes.` });
+}
+
+function accepted(prepared: PreparedJob | Refusal): PreparedJob {
+  if (!('refused' in prepared)) return prepared;
+  const [first] = prepared.refused;
+  throw new PunctualError('invalid_input', { detail: `${first?.path} ${first?.message}`, errors: prepared.refused });
 }
 
 /** What is kept of a workflow, as text. */
@@ -153,8 +192,6 @@ function toText(body: CreateWorkflow): {
 } {
   const definition = JSON.stringify({ steps: body.steps });
   const input = body.input === undefined ? null : JSON.stringify(body.input);
-  const tooLarge = (what: string, most: number): PunctualError =>
-    new PunctualError('body_too_large', { detail: `The ${what} is larger than ${most} bytes.` });
   if (Buffer.byteLength(definition) > limits.max_definition_bytes)
     throw tooLarge('definition', limits.max_definition_bytes);
   if (input !== null && Buffer.byteLength(input) > limits.max_payload_bytes)

@@ -1,10 +1,14 @@
 // Workflows go on soon after a run of theirs ended here, and every poll for ends of which nobody told: a server that dies in
 // between costs a second, nothing else. Any number of servers may do it; store/workflow_advance.ts says why each step begins once.
+import type { GateState } from '@punctual/contract';
 import { pause } from '../base/clock.ts';
 import { segmentOf } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
+import type { LaneKey } from '../store/lanes.ts';
+import type { EndedJob } from '../store/settle.ts';
 import { advanceWorkflows, type News } from '../store/workflow_advance.ts';
 import type { Outlook, WorkflowParts } from '../store/workflow_batch.ts';
+import { beginOne } from '../store/workflow_begin.ts';
 import { findExpired, findUntold, type LookedAt, startOf } from '../store/workflow_look.ts';
 import { findSteps, type StepOfJob } from '../store/workflow_steps.ts';
 
@@ -21,6 +25,8 @@ const maxBatch = 100;
 /** Live steps of each segment that one pass of the safety net looks at. */
 const maxLook = 500;
 const maxBegun = 50_000;
+/** Workflows of a segment that one pass begins. */
+const maxBegin = 100;
 /** How long ends gather while nothing follows from them. */
 const gatherMs = 5;
 
@@ -89,6 +95,23 @@ export class Workflows {
       maxBatch,
     );
     return this.#advance(ends, [...parents, ...expired]);
+  }
+
+  /** Begins the workflows of due runs whose job does that; answers whose runs ended. */
+  async begin(stateOf: (lane: LaneKey) => GateState): Promise<EndedJob[]> {
+    const { lanes, segments } = this.#parts;
+    const open = [...lanes.all()].filter((lane) => lane.executor === 'workflow' && stateOf(lane) === 'open');
+    const ended: EndedJob[] = [];
+    if (open.length === 0) return ended;
+    const laneIds = open.map((lane) => lane.lane_id);
+    for (let segment = 0; segment < segments; segment++)
+      for (let begun = 0; begun < maxBegin; begun++) {
+        const one = await beginOne(this.#parts, segment, laneIds);
+        if (one === null) break;
+        ended.push(one.ended);
+        if (one.outlook !== null) this.follow(one.outlook);
+      }
+    return ended;
   }
 
   async #advance(ends: readonly StepOfJob[], others: readonly string[]): Promise<number> {

@@ -3,7 +3,7 @@
 import type { Job, JobStatus, ScheduleType } from '@punctual/contract';
 import { defaults } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
-import { type PreparedJob, parseBackoff, parseExecutor, type StoredJob } from '../rules/job.ts';
+import { type PreparedJob, parseBackoff, parseBegins, parseExecutor, type StoredJob } from '../rules/job.ts';
 import { int2s, int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { insertSchedules, type ShownSchedule, toSchedule } from './schedules.ts';
@@ -346,12 +346,14 @@ export async function getJob(db: Queryable, jobId: string): Promise<Job | null> 
 }
 
 export function toJob(row: JobRow): Job {
-  const executor = parseExecutor(row.executor);
+  const begins = parseBegins(row.executor);
+  const executor = begins === null ? parseExecutor(row.executor) : undefined;
   return {
     job_id: row.job_id,
     name: row.name,
     type: row.type,
     ...(executor === undefined ? {} : { executor }),
+    ...(begins === null ? {} : { begins: { steps: begins.steps, input: begins.input ?? null } }),
     user_id: row.user_id,
     queue: row.queue,
     priority: row.priority,

@@ -433,8 +433,9 @@ create table punctual.workflow_steps (
   constraint workflow_steps_kind_check check ((kind = any (array['job'::text, 'map'::text, 'item'::text, 'wait'::text, 'workflow'::text]))),
   constraint workflow_steps_outcome_check check ((outcome = any (array['SUCCESS'::text, 'FAILED'::text, 'CANCELLED'::text, 'SKIPPED'::text])))
 );
+create unique index workflow_steps_by_child on punctual.workflow_steps using btree (segment, child_id) where ((child_id is not null) and (outcome is null));
+create unique index workflow_steps_by_run on punctual.workflow_steps using btree (segment, run_id) where ((run_id is not null) and (outcome is null));
 create index workflow_steps_expiring on punctual.workflow_steps using btree (segment, expires_at) where ((expires_at is not null) and (outcome is null));
-create index workflow_steps_live on punctual.workflow_steps using btree (segment, workflow_id, step, item) where (((run_id is not null) or (child_id is not null)) and (outcome is null));
 create index workflow_steps_to_make on punctual.workflow_steps using btree (segment, workflow_id, step, item) where ((kind = 'item'::text) and (run_id is null) and (outcome is null));
 create index workflow_steps_waiting on punctual.workflow_steps using btree (segment, workflow_id) where ((kind = 'wait'::text) and (outcome is null));
 
