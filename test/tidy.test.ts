@@ -169,6 +169,7 @@ const uses: Use[] = [
     allowed: {
       'server/src/base/': 'ids bear the time they were made at',
       'server/src/api/jobs.ts': 'refuses times ten years ahead; nothing else depends on it',
+      'server/src/api/workflows.ts': 'the same, for workflows that are scheduled',
       'server/src/store/connect.ts': 'compares the clocks of database and machine, for `punctual doctor`',
       'sdk/src/http/server-clock.ts': 'ids that the client makes bear the time of the server',
       'sdk/src/http/failure.ts': 'a Retry-After may be a date',

@@ -54,6 +54,12 @@ const entries: Entry[] = [
     load: async () => (await import('./commands/runs.ts')).addRuns,
   },
   {
+    name: 'workflows',
+    summary: 'Begin, check, list, show, cancel, pause, resume and retry workflows, and approve their steps',
+    group: using,
+    load: async () => (await import('./commands/workflows.ts')).addWorkflows,
+  },
+  {
     name: 'schedule',
     summary: 'Show the next times of a schedule before it is created',
     group: using,

@@ -93,7 +93,16 @@ function indent(text: string, columns: number): string {
 
 const statusStyles: Record<string, Style> = {
   ...{ SUCCESS: 'green', COMPLETED: 'green', ALIVE: 'green', RUNNING: 'cyan', QUEUED: 'blue', SCHEDULED: 'blue' },
-  ...{ PAUSED: 'yellow', BLOCKED: 'yellow', DRAINING: 'yellow', CANCELLED: 'yellow', DROPPED: 'yellow' },
+  ...{
+    PAUSED: 'yellow',
+    BLOCKED: 'yellow',
+    WAITING: 'yellow',
+    SKIPPED: 'dim',
+    PENDING: 'dim',
+    DRAINING: 'yellow',
+    CANCELLED: 'yellow',
+    DROPPED: 'yellow',
+  },
   ...{ FAILED: 'red', LOST: 'red', GONE: 'dim' },
 };
 

@@ -95,7 +95,7 @@ export const deadLetterRoutes = {
     params: Params,
     success: 202,
     response: RedriveAnswer,
-    errors: ['invalid_id', 'dead_letter_not_found', 'job_running', 'job_ended'],
+    errors: ['invalid_id', 'dead_letter_not_found', 'job_running', 'job_ended', 'job_in_workflow'],
   }),
   redriveDeadLetters: route({
     method: 'POST',

@@ -21,6 +21,7 @@ export const errorTable = {
     meaning:
       'The request came under a foreign host name or from a page of another origin; a server without keys answers only its own.',
   },
+  wrong_token: { status: 403, meaning: 'The token is not that of this step; the step shows its token while it waits.' },
   route_not_found: { status: 404, meaning: 'No such path; /docs lists all of them.' },
   job_not_found: { status: 404, meaning: 'No job has this id, or retention has removed it.' },
   run_not_found: { status: 404, meaning: 'No run has this id, or retention has removed it.' },
@@ -34,6 +35,8 @@ export const errorTable = {
     meaning: 'No dead letter has this run id; it was discarded, or the run did not fail for good.',
   },
   backfill_not_found: { status: 404, meaning: 'No backfill has this id.' },
+  workflow_not_found: { status: 404, meaning: 'No workflow has this id.' },
+  step_not_found: { status: 404, meaning: 'The workflow has no step of this name, or none that can be completed.' },
   queue_not_found: { status: 404, meaning: 'No job was ever put into a queue of this name, and it has no settings.' },
   breaker_not_found: { status: 404, meaning: 'The type has no circuit breaker.' },
   operation_not_found: { status: 404, meaning: 'No operation has this id.' },
@@ -58,6 +61,16 @@ export const errorTable = {
     status: 409,
     meaning:
       'The run waits for the end of others, which `depends_on` of its job names; it starts when they have ended.',
+  },
+  job_in_workflow: {
+    status: 409,
+    meaning: 'The job is a step of a workflow, which decides when it runs; retry the workflow instead.',
+  },
+  workflow_ended: { status: 409, meaning: 'The workflow has ended and can no longer be changed that way.' },
+  step_ended: { status: 409, meaning: 'The step has ended already, in another way; what was recorded is final.' },
+  step_running: {
+    status: 409,
+    meaning: 'A step that would run again is running or waiting now; cancel the workflow first, or wait for it.',
   },
   calendar_in_use: { status: 409, meaning: 'Schedules use this calendar; change those first.' },
   run_ended: { status: 409, meaning: 'The run has ended already; its recorded outcome is final.' },
@@ -84,6 +97,10 @@ export const errorTable = {
   invalid_dependency: {
     status: 422,
     meaning: 'An entry of `depends_on` names no run that this job can wait for; `errors` names each one.',
+  },
+  invalid_workflow: {
+    status: 422,
+    meaning: 'The workflow cannot be run; `errors` says which step, why, and how to mend it.',
   },
   idempotency_key_reused: {
     status: 422,

@@ -16,6 +16,7 @@ import * as runs from './runs.ts';
 import * as schedules from './schedules.ts';
 import * as service from './service.ts';
 import * as workers from './workers.ts';
+import * as workflows from './workflows.ts';
 
 export * from './backfills.ts';
 export * from './dead_letters.ts';
@@ -40,6 +41,7 @@ export * from './service.ts';
 export * from './shapes.ts';
 export * from './unique.ts';
 export * from './workers.ts';
+export * from './workflows.ts';
 
 /** Every route of the API, by the name of its operation. */
 export const routes = {
@@ -51,6 +53,7 @@ export const routes = {
   ...forecast.forecastRoutes,
   ...queues.queueRoutes,
   ...gates.gateRoutes,
+  ...workflows.workflowRoutes,
   ...deadLetters.deadLetterRoutes,
   ...operations.operationRoutes,
   ...keyLimits.keyLimitRoutes,
@@ -91,6 +94,12 @@ export const components = {
   LaneLimit: queues.LaneLimit,
   Gate: gates.Gate,
   Breaker: gates.Breaker,
+  CreateWorkflow: workflows.CreateWorkflow,
+  Workflow: workflows.Workflow,
+  WorkflowSummary: workflows.WorkflowSummary,
+  WorkflowStep: workflows.WorkflowStep,
+  WorkflowPlan: workflows.WorkflowPlan,
+  Step: workflows.Step,
   DeadLetter: deadLetters.DeadLetter,
   OperationFilter: operations.OperationFilter,
   Operation: operations.Operation,

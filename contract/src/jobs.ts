@@ -222,6 +222,18 @@ export const Job = Type.Object(
     depends_on: Type.Optional(
       Type.Array(Dependency, { description: 'What its run waits or waited for; given for a single job, not in lists' }),
     ),
+    workflow: Type.Optional(
+      Type.Object(
+        { workflow_id: Id, step: Type.String(), item: Type.Optional(Type.Integer()) },
+        { description: 'The step of a workflow that it is' },
+      ),
+    ),
+    begins: Type.Optional(
+      Type.Object(
+        { steps: Type.Unknown(), input: Type.Optional(Json) },
+        { description: 'The workflow that its runs begin' },
+      ),
+    ),
     pause_note: Type.Optional(Type.String({ description: 'Why it is paused' })),
     version: Type.Integer({ description: 'Grows with each change; the ETag' }),
     created_at: Timestamp,
@@ -432,7 +444,7 @@ export const jobRoutes = {
     params: JobParams,
     success: 202,
     response: Accepted,
-    errors: ['invalid_id', 'job_not_found', 'job_paused', 'job_running', 'job_ended', 'run_blocked'],
+    errors: ['invalid_id', 'job_not_found', 'job_paused', 'job_running', 'job_ended', 'run_blocked', 'job_in_workflow'],
   }),
   pauseJob: route({
     method: 'POST',

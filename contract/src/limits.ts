@@ -67,6 +67,19 @@ export const limits = {
   /** Operations that go on at once: more of them only take turns. */
   max_operations: 20,
   max_backoff_ms: 24 * 3600 * 1000,
+  /** An advance looks at all steps of a workflow; larger ones are better made of workflows within, or of a map. */
+  max_steps: 1000,
+  max_edges: 10_000,
+  /** Items of a map: all their jobs may be made in one transaction. */
+  max_items: 10_000,
+  /** Payloads of all items of a map together: they are written in one transaction too. */
+  max_items_bytes: 16 * 1024 * 1024,
+  /** Workflows within workflows. */
+  max_workflow_depth: 5,
+  /** A definition is read and parsed whole whenever a server first advances the workflow. */
+  max_definition_bytes: 4 * 1024 * 1024,
+  /** Conditions of one step, nested ones counted. */
+  max_conditions: 100,
   max_page: 200,
   /** Rows one page may look at while filtering, so that a search costs the same with ten million rows. */
   max_scan: 20_000,

@@ -11,7 +11,7 @@ export const RunStatus = Type.Enum(['BLOCKED', 'QUEUED', 'RUNNING', 'SUCCESS', '
 });
 export type RunStatus = Static<typeof RunStatus>;
 
-export const RunCause = Type.Enum(['submit', 'schedule', 'run_now', 'redrive', 'backfill'], {
+export const RunCause = Type.Enum(['submit', 'schedule', 'run_now', 'redrive', 'backfill', 'workflow'], {
   description: 'Why the run exists',
 });
 export type RunCause = Static<typeof RunCause>;
@@ -191,7 +191,16 @@ export const runRoutes = {
     params: RunParams,
     success: 202,
     response: RunAccepted,
-    errors: ['invalid_id', 'run_not_found', 'run_ended', 'run_blocked', 'job_running', 'job_paused', 'job_ended'],
+    errors: [
+      'invalid_id',
+      'run_not_found',
+      'run_ended',
+      'run_blocked',
+      'job_running',
+      'job_paused',
+      'job_ended',
+      'job_in_workflow',
+    ],
   }),
   getRunCheckpoint: route({
     method: 'GET',

@@ -22,6 +22,7 @@ import { limitCalls } from './limits.ts';
 import { operationCalls } from './operations.ts';
 import { runCalls } from './runs.ts';
 import { calendarCalls, scheduleCalls } from './schedules.ts';
+import { workflowCalls } from './workflows.ts';
 
 export interface ClientOptions {
   /** Where a server is; http://127.0.0.1:7600 unless given. */
@@ -51,6 +52,7 @@ export class Client {
   readonly deadLetters: ReturnType<typeof deadLetterCalls>;
   readonly schedules: ReturnType<typeof scheduleCalls>;
   readonly backfills: ReturnType<typeof backfillCalls>;
+  readonly workflows: ReturnType<typeof workflowCalls>;
   readonly queues: ReturnType<typeof queueCalls>;
   readonly gates: ReturnType<typeof gateCalls>;
   readonly breakers: ReturnType<typeof breakerCalls>;
@@ -74,6 +76,7 @@ export class Client {
     this.deadLetters = deadLetterCalls(call);
     this.schedules = scheduleCalls(call);
     this.backfills = backfillCalls(call);
+    this.workflows = workflowCalls(call);
     this.queues = queueCalls(call);
     this.gates = gateCalls(call);
     this.breakers = breakerCalls(call);

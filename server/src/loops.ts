@@ -20,12 +20,15 @@ import { planOnce } from './scheduler/plan.ts';
 import { Recurring } from './scheduler/recurring.ts';
 import { SegmentClock } from './scheduler/segment_clock.ts';
 import { Unblocker } from './scheduler/unblock.ts';
+import { Workflows } from './scheduler/workflows.ts';
 import type { Database } from './store/database.ts';
 import { nextWakes } from './store/due.ts';
 import type { Lanes } from './store/lanes.ts';
 import { makePartitions } from './store/partitions.ts';
 import type { CancelOrder } from './store/run_moves.ts';
 import { nextPlans } from './store/schedules.ts';
+import type { EndedJob } from './store/settle.ts';
+import { WorkflowMemory } from './store/workflow_memory.ts';
 import { sweepOnce } from './upkeep/sweep.ts';
 import { sweepUniques } from './upkeep/uniques.ts';
 
@@ -61,7 +64,9 @@ export interface Loops {
   /** An operation has something to do. */
   operateSoon(): void;
   /** Runs of these jobs have ended, which may have others waiting for it. */
-  ended(jobIds: readonly string[]): void;
+  ended(jobs: readonly EndedJob[]): void;
+  /** Workflows, which go on with these ends. */
+  workflows: Workflows;
   /** Runs of a segment have ended, which others may depend on. */
   runsEnded(segment: number, runIds: Iterable<string>): void;
   /** Jobs were created that depend on these runs. */
@@ -107,6 +112,7 @@ export function startLoops({
   const ready = (segment: number, nextMs: number | null = null): void => {
     claimer.wake([segment]);
     admitter.wake([segment]);
+    begin.wake();
     if (nextMs !== null) loops.dueWithin(nextMs, [segment]);
     announcer.say({ segments: [segment], nextMs });
   };
@@ -195,6 +201,24 @@ export function startLoops({
     pass: async () => Math.max(2 * config.poll_interval_ms, await admitter.tend()),
   });
 
+  // Workflows go on when runs of their steps have ended.
+  const workflows = new Workflows({
+    ...{ db, lanes, segments, log, memory: new WorkflowMemory() },
+    defaultPriority: (queue) => flow.table.defaultPriority(queue),
+    onReady: (segment) => ready(segment),
+    onNews: () => steps.wake(),
+  });
+  const steps = start({ name: 'steps', everyMs: hourMs, pass: (signal) => workflows.pass(signal) });
+  start({ name: 'workflows', everyMs: config.poll_interval_ms, pass: async () => void (await workflows.tend()) });
+  const begin = start({
+    name: 'begin',
+    everyMs: config.poll_interval_ms,
+    async pass() {
+      const ended = await workflows.begin((lane) => flow.table.stateOf(lane));
+      loops.ended(ended);
+    },
+  });
+
   // Runs of workers that fell silent are taken back.
   start({
     name: 'reap',
@@ -268,7 +292,11 @@ export function startLoops({
     refillSoon: () => refill.wake(),
     flowChanged: () => rules.wake(),
     operateSoon: () => operate.wake(),
-    ended(jobIds) {
+    workflows,
+    ended(jobs) {
+      if (jobs.length === 0) return;
+      const jobIds = jobs.flatMap(({ job_id, cause }) => (cause === 'workflow' ? [] : [job_id]));
+      workflows.ended(jobs.flatMap(({ job_id, cause }) => (cause === 'workflow' ? [job_id] : [])));
       if (jobIds.length === 0) return;
       recurring.ended(jobIds);
       follow.wake();

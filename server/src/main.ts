@@ -216,6 +216,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     operateSoon: () => loops.operateSoon(),
     ended: (segment, runIds) => loops.runsEnded(segment, runIds),
     retried: (segment) => loops.retried(segment),
+    workflows: loops.workflows,
     tell,
   });
   const stop = async (): Promise<void> => {

@@ -58,6 +58,16 @@ test('a schedule is looked at, runs three times and ends', async () => {
   assert.match(output, /^3 times, 3 runs$/m);
 });
 
+test('a workflow runs side by side, over a list, waits to be approved, and gathers the results', async () => {
+  const output = await start('workflow.mjs').ended;
+  assert.match(output, /^level 0: orders, stock, shops\nlevel 1: restock, approval\nlevel 2: send$/m);
+  assert.match(output, /^restock: SKIPPED \(condition\)$/m);
+  assert.match(
+    output,
+    /^SUCCESS: \{"send":\{"to":"kim","shops":\["0: north","1: south"\],"text":"of 2030-01-31"\}\}$/m,
+  );
+});
+
 test('a worker of one’s own tries again, logs, and stops when a run is cancelled', async () => {
   const output = await start('worker.mjs').ended;
   assert.match(output, /^SUCCESS at attempt 2: \{"charged":\{"cents":1250\},"key":"[0-9a-f-]{36}"\}$/m);

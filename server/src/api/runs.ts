@@ -29,7 +29,7 @@ export function isRunId(id: string, segments: number): boolean {
 
 export function registerRuns(
   app: FastifyInstance,
-  { db, lanes, segments, allSegments, admitter, sync, announcer, tell, ended: tellEnded, retried }: ApiParts,
+  { db, lanes, segments, allSegments, admitter, sync, announcer, tell, ended: tellEnded, retried, workflows }: ApiParts,
 ): void {
   const requireRun = async (runId: string) => {
     const run = isRunId(runId, segments) ? await getRun(db, runId) : null;
@@ -81,11 +81,12 @@ export function registerRuns(
     explainRun({ db, lanes, allSegments }, await requireRun(params.run_id), await databaseNow(db)),
   );
   register(app, runRoutes.cancelRun, async ({ params: { run_id } }) => {
-    await requireRun(run_id);
+    const { job_id } = await requireRun(run_id);
     const answer = await cancelRun(db, run_id);
     if (answer === 'cancelled') {
       admitter.left([{ run_id }]);
       tellEnded(segmentOf(run_id), [run_id]);
+      workflows.ended([job_id]);
       return { run_id, status: 'CANCELLED' as const };
     }
     if (answer === 'ended') throw ended(await requireRun(run_id));

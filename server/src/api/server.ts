@@ -13,6 +13,7 @@ import type { Submitter } from '../dispatch/submit.ts';
 import type { Sync } from '../dispatch/sync.ts';
 import type { UniqueSubmitter } from '../dispatch/unique.ts';
 import type { ScheduleEditor } from '../scheduler/edit.ts';
+import type { Workflows } from '../scheduler/workflows.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
 import { registerBackfills } from './backfills.ts';
@@ -28,6 +29,7 @@ import { registerRuns } from './runs.ts';
 import { registerSchedules } from './schedules.ts';
 import { registerService } from './service.ts';
 import { registerWorkers } from './workers.ts';
+import { registerWorkflows } from './workflows.ts';
 
 export interface ApiParts {
   config: Config;
@@ -58,6 +60,7 @@ export interface ApiParts {
   ended: (segment: number, runIds: readonly string[]) => void;
   /** Runs of the segment were redriven. */
   retried: (segment: number) => void;
+  workflows: Workflows;
   /** Wakes whoever should know that runs became ready or wait for a time. */
   tell: (what: { segments?: Iterable<number>; nextMs?: number | null }) => void;
 }
@@ -94,6 +97,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   registerFlow(app, parts);
   registerOperations(app, parts);
   registerKeyLimits(app, parts);
+  registerWorkflows(app, parts);
   registerWorkers(app, parts);
   registerService(app, parts);
   registerDashboard(app);

@@ -6,7 +6,7 @@
 // first run of a job bears the job's id with another kind: it is found without an index by job.
 import { randomFillSync, randomUUID } from 'node:crypto';
 
-export const idKinds = { job: 0, first_run: 1, run: 2, backfill: 3, operation: 4 } as const;
+export const idKinds = { job: 0, first_run: 1, run: 2, backfill: 3, operation: 4, workflow: 5 } as const;
 export type IdKind = keyof typeof idKinds;
 
 const hex = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'));

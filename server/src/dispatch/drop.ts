@@ -4,6 +4,7 @@ import type { FlowTable } from '../rules/flow.ts';
 import type { Database } from '../store/database.ts';
 import { dropReady } from '../store/gates.ts';
 import type { Lanes } from '../store/lanes.ts';
+import type { EndedJob } from '../store/settle.ts';
 
 const maxDropped = 500;
 
@@ -16,9 +17,9 @@ export interface DropParts {
 }
 
 /** Answers the jobs of which a run was dropped and that may have others. */
-export async function dropOnce({ db, lanes, flow, segments, metrics }: DropParts): Promise<string[]> {
+export async function dropOnce({ db, lanes, flow, segments, metrics }: DropParts): Promise<EndedJob[]> {
   const laneIds = [...lanes.all()].flatMap((lane) => (flow.stateOf(lane) === 'drop' ? [lane.lane_id] : []));
-  const further: string[] = [];
+  const further: EndedJob[] = [];
   if (laneIds.length === 0) return further;
   for (const segment of segments) {
     let dropped: number;

@@ -10,6 +10,7 @@ import { afterSnooze } from '../rules/snooze.ts';
 import type { Queryable } from '../store/database.ts';
 import { blockKeys } from '../store/key_limits.ts';
 import {
+  type EndedJob,
   type FailingRun,
   findSettled,
   type Lease,
@@ -18,6 +19,7 @@ import {
   type Success,
   settleRuns,
   settleSuccesses,
+  toEndedJob,
 } from '../store/settle.ts';
 
 export interface Settled {
@@ -28,7 +30,7 @@ export interface Settled {
   /** Milliseconds until the first of those that wait is due. */
   nextMs: number | null;
   /** Jobs that may have other runs, of which one has ended. */
-  further: string[];
+  further: EndedJob[];
   /** Runs that were settled, most of which have ended, by segment. */
   settled: { segment: number; runIds: string[] }[];
 }
@@ -79,7 +81,7 @@ async function settleOthers(
 ): Promise<void> {
   const settlements = await decide(db, segment, outcomes);
   const leases = await settleRuns(db, segment, settlements);
-  for (const { further_of } of leases) if (further_of !== null) settled.further.push(further_of);
+  for (const { further_of } of leases) if (further_of !== null) settled.further.push(toEndedJob(further_of));
   settled.settled.push({ segment, runIds: leases.map((lease) => lease.run_id) });
   const applied = new Set(leases.map(leaseText));
   const missed = outcomes.filter((outcome) => outcome.status !== 'RELEASED' && !applied.has(leaseText(outcome)));
@@ -94,7 +96,7 @@ async function settleOthers(
 /** Leases that matched nothing: settled before, and then perhaps nobody has heard of that end; or refused by the fence. */
 async function lookUp(db: Queryable, segment: number, leases: readonly Lease[], settled: Settled): Promise<void> {
   const before = await findSettled(db, segment, leases);
-  for (const { further_of } of before) if (further_of !== null) settled.further.push(further_of);
+  for (const { further_of } of before) if (further_of !== null) settled.further.push(toEndedJob(further_of));
   settled.settled.push({ segment, runIds: before.map((lease) => lease.run_id) });
   const known = new Set(before.map(leaseText));
   settled.refused.push(...leases.filter((lease) => !known.has(leaseText(lease))));

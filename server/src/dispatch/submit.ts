@@ -26,7 +26,7 @@ import {
   type NewJob,
   type NewSubmission,
 } from '../store/jobs.ts';
-import type { LaneKey, Lanes } from '../store/lanes.ts';
+import { type Lanes, laneKeyOf } from '../store/lanes.ts';
 import type { NewNeed } from '../store/needs.ts';
 import type { Claimer } from './claim.ts';
 
@@ -348,10 +348,4 @@ function toGranted(rows: readonly NewJob[], { granted, won }: CreatedJobs): Clai
 function toCreated(jobId: string, job: PreparedJob | undefined): JobCreated {
   // The runs of a recurring job are made when their times come.
   return job?.schedule == null ? { job_id: jobId, run_id: firstRunId(jobId) } : { job_id: jobId };
-}
-
-export function laneKeyOf(job: PreparedJob): LaneKey {
-  const { queue, type, executor_kind: executor, priority } = job;
-  const requires = job.requires?.join(',') ?? '';
-  return { queue, type, executor, priority, requires, stage: job.concurrency_key === null ? 'plain' : 'entry' };
 }

@@ -6,6 +6,7 @@ import { firstRunId, inSegment, newId, segmentOf } from '../base/ids.ts';
 import type { PreparedJob } from '../rules/job.ts';
 import { segmentOfKey, segmentOfUserKey } from '../rules/segment.ts';
 import { isTakenId, type NewJob, type StoredSubmission } from '../store/jobs.ts';
+import { laneKeyOf } from '../store/lanes.ts';
 import {
   AnsweredError,
   type AnsweredKey,
@@ -14,7 +15,7 @@ import {
   recordRefusal,
   type UniqueCreated,
 } from '../store/unique_moves.ts';
-import { laneKeyOf, type SubmitKey, type Submitted, type SubmitterOptions, whereTo } from './submit.ts';
+import { type SubmitKey, type Submitted, type SubmitterOptions, whereTo } from './submit.ts';
 
 /** How a submit that is sent twice is recognized; with `job_id` the caller chose the id of its one job too. */
 export interface UniqueOnce extends SubmitKey {

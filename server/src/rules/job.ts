@@ -265,6 +265,18 @@ export function parseBackoff(text: string | null): Backoff | null {
   return text === null ? null : (JSON.parse(text) as Backoff);
 }
 
+/** What a job has in the place of an executor when its runs begin workflows. */
+export interface WorkflowExecutor {
+  kind: 'workflow';
+  steps: Record<string, unknown>;
+  input?: unknown;
+}
+
+/** The workflow that runs of the job begin, if they do. */
+export function parseBegins(text: string | null): WorkflowExecutor | null {
+  return text?.startsWith('{"kind":"workflow"') === true ? (JSON.parse(text) as WorkflowExecutor) : null;
+}
+
 export function parseExecutor(text: string | null): Executor | undefined {
   return text === null ? undefined : (JSON.parse(text) as Executor);
 }

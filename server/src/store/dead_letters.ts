@@ -5,6 +5,7 @@ import { highestId, newId, segmentOf } from '../base/ids.ts';
 import { uuids } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
 import { jobConditions, laneConditions, textIn } from './filters.ts';
+import { inWorkflow } from './job_moves.ts';
 import { jobHasLiveRun } from './jobs.ts';
 import { type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
 import { moveDependents } from './revive.ts';
@@ -72,12 +73,18 @@ export async function redriveOne(db: Database, runId: string): Promise<string> {
     if (letter === undefined) throw new PunctualError('dead_letter_not_found');
     if (letter.redriven_run_id !== null) return letter.redriven_run_id;
     // The job's row orders us with cancel, run now and other redrives of the same job.
-    const jobs = await tx.query<{ cancelled: boolean; live: boolean; recurring: boolean }>(sql`
-      select j.cancelled_at is not null as cancelled, ${jobHasLiveRun} as live, ${isRecurring} as recurring
+    const jobs = await tx.query<{
+      cancelled: boolean;
+      live: boolean;
+      recurring: boolean;
+      workflow_id: string | null;
+    }>(sql`
+      select j.workflow_id, j.cancelled_at is not null as cancelled, ${jobHasLiveRun} as live, ${isRecurring} as recurring
       from punctual.jobs j
       where j.segment = ${segment}::smallint and j.job_id = ${letter.job_id}
       for update`);
     if (jobs[0]?.cancelled !== false) throw new PunctualError('job_ended', { detail: 'The job is cancelled.' });
+    if (jobs[0].workflow_id !== null) throw inWorkflow(jobs[0].workflow_id);
     if (jobs[0].live && !jobs[0].recurring)
       throw new PunctualError('job_running', { detail: 'Another run of this job has not ended yet.' });
     const newRun = newId('run', segment);
@@ -109,7 +116,7 @@ export async function discard(db: Queryable, runId: string): Promise<boolean> {
 
 /** The job may have another run. */
 function idle(): Fragment {
-  return part`j.cancelled_at is null and (${isRecurring} or not ${jobHasLiveRun})`;
+  return part`j.cancelled_at is null and j.workflow_id is null and (${isRecurring} or not ${jobHasLiveRun})`;
 }
 
 /** A run of such a job waits for its turn among the others (schedules.ts). */

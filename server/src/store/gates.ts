@@ -4,6 +4,7 @@ import { int4s } from './arrays.ts';
 import { resetBreaker } from './breakers.ts';
 import type { Database, Queryable } from './database.ts';
 import { changeFlow } from './flow.ts';
+import { type EndedJob, toEndedJob } from './settle.ts';
 import { sql } from './sql.ts';
 
 interface GateRow extends Omit<Gate, 'changed_at'> {
@@ -46,7 +47,7 @@ export async function dropReady(
   db: Queryable,
   segment: number,
   { laneIds, limit }: { laneIds: readonly number[]; limit: number },
-): Promise<{ dropped: number; further: string[] }> {
+): Promise<{ dropped: number; further: EndedJob[] }> {
   const rows = await db.query<{ dropped: number; further: string[] | null }>(sql`
     with taken as (
       delete from punctual.ready
@@ -71,9 +72,9 @@ export async function dropReady(
       select segment, run_id, job_id, lane_id, attempts, cause, 'DROPPED', 'gate', scheduled_for, due_at
       from taken
     )
-    select count(*)::integer as dropped, array_agg(job_id::text) filter (where cause <> 'submit') as further
+    select count(*)::integer as dropped, array_agg(job_id::text || cause::text) filter (where cause <> 'submit') as further
     from taken`);
-  return { dropped: rows[0]?.dropped ?? 0, further: rows[0]?.further ?? [] };
+  return { dropped: rows[0]?.dropped ?? 0, further: (rows[0]?.further ?? []).map(toEndedJob) };
 }
 
 function toGate(row: GateRow): Gate {

@@ -250,6 +250,51 @@ export const invariants: Record<string, Fragment> = {
         select from punctual.dependents d
         where d.segment = ${segmentIn(part`n.parent_run_id`)} and d.job_id = n.job_id
           and (d.run_id = n.parent_run_id or d.was = n.parent_run_id))`,
+  'a step begins after the end of what it needs': part`
+    select s.workflow_id::text || ' ' || s.step as what
+    from punctual.workflow_steps s
+    join punctual.workflows w using (segment, workflow_id)
+    cross join lateral jsonb_array_elements(coalesce(w.definition::jsonb -> 'steps' -> s.step -> 'needs', '[]')) n (need)
+    left join punctual.workflow_steps p
+      on p.segment = s.segment and p.workflow_id = s.workflow_id and p.item = -1
+     and p.step = case when jsonb_typeof(n.need) = 'string' then n.need #>> '{}' else n.need ->> 'step' end
+    where s.item = -1 and coalesce(case when jsonb_typeof(n.need) = 'object' then n.need ->> 'on' end, 'success') = 'success'
+      and (p.outcome is null or p.ended_at > s.begun_at)`,
+  'a workflow that has not ended has something to wait for': part`
+    select w.workflow_id::text as what
+    from punctual.workflows w
+    where w.ended_at is null and w.paused_at is null
+      and not exists (select from punctual.workflow_steps s where s.segment = w.segment and s.workflow_id = w.workflow_id and s.outcome is null)`,
+  'a workflow that has ended has nothing live': part`
+    select w.workflow_id::text as what
+    from punctual.workflows w
+    join punctual.workflow_steps s using (segment, workflow_id)
+    where w.ended_at is not null and s.outcome is null`,
+  'a step that is live has its run': part`
+    select s.workflow_id::text || ' ' || s.step as what
+    from punctual.workflow_steps s
+    left join ${anyRun} on r.segment = ${segmentIn(part`s.run_id`)} and r.run_id = s.run_id
+    where s.run_id is not null and s.outcome is null and r.run_id is null`,
+  'the end of a step is noted': part`
+    select s.workflow_id::text || ' ' || s.step as what
+    from punctual.workflow_steps s
+    join punctual.ended_runs e on e.segment = ${segmentIn(part`s.run_id`)} and e.run_id = s.run_id
+    where s.run_id is not null and s.outcome is null and e.ended_at < now() - interval '30 seconds'`,
+  'a run of a workflow is of a step': part`
+    select r.run_id::text as what
+    from ${anyRun}
+    join punctual.jobs j using (segment, job_id)
+    where (r.cause = 'workflow') <> (j.workflow_id is not null)`,
+  'a map counts what its items say': part`
+    select m.workflow_id::text || ' ' || m.step as what
+    from punctual.workflow_steps m
+    left join punctual.workflow_steps i
+      on i.segment = m.segment and i.workflow_id = m.workflow_id and i.step = m.step and i.item >= 0
+    where m.kind = 'map'
+    group by m.segment, m.workflow_id, m.step, m.items, m.made, m.succeeded, m.failed
+    having (m.items, m.made, m.succeeded, m.failed)
+           <> (count(i.item), count(i.run_id), count(*) filter (where i.outcome = 'SUCCESS'),
+               count(*) filter (where i.run_id is not null and i.outcome in ('FAILED', 'CANCELLED')))`,
   'what a lane is stands in one row': part`
     select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority, requires, stage having count(*) > 1`,
 };

@@ -30,6 +30,7 @@ export interface LockedJob extends LaneKey {
   version: number;
   paused: boolean;
   cancelled: boolean;
+  workflow_id: string | null;
 }
 
 /** Times of the schedule have come that are not planned yet: plan them, then try again. */
@@ -149,6 +150,7 @@ export async function cancelJob(db: Database, jobId: string): Promise<{ cancelle
 export async function runJobNow(db: Database, lanes: Lanes, jobId: string): Promise<{ run_id: string }> {
   return db.transaction(async (tx) => {
     const job = await lockJob(tx, jobId);
+    if (job.workflow_id !== null) throw inWorkflow(job.workflow_id);
     if (job.paused) throw new PunctualError('job_paused');
     const schedule = await takeTurn(tx, jobId);
     if (schedule?.overlap !== 'allow') {
@@ -182,13 +184,20 @@ export async function runJobNow(db: Database, lanes: Lanes, jobId: string): Prom
   });
 }
 
+/** Who runs a step decides its workflow: a run beside it would count for nothing. */
+export function inWorkflow(workflowId: string): PunctualError {
+  return new PunctualError('job_in_workflow', {
+    detail: `The job is a step of workflow ${workflowId}; retry that instead.`,
+  });
+}
+
 export async function lockJob(
   tx: Queryable,
   jobId: string,
   options: { cancelledIsFine?: boolean } = {},
 ): Promise<LockedJob> {
   const rows = await tx.query<LockedJob>(sql`
-    select j.job_id, j.segment, ${laneOfJob}, j.version, j.paused_at is not null as paused, j.cancelled_at is not null as cancelled
+    select j.job_id, j.segment, ${laneOfJob}, j.version, j.workflow_id, j.paused_at is not null as paused, j.cancelled_at is not null as cancelled
     from punctual.jobs j
     where j.segment = ${segmentOf(jobId)}::smallint and j.job_id = ${jobId}
     for update`);

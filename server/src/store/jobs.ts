@@ -3,7 +3,7 @@
 import type { Job, JobStatus, ScheduleType, UniqueScope } from '@punctual/contract';
 import { defaults } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
-import { type PreparedJob, parseBackoff, parseExecutor, type StoredJob } from '../rules/job.ts';
+import { type PreparedJob, parseBackoff, parseBegins, parseExecutor, type StoredJob } from '../rules/job.ts';
 import { int2s, int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { insertNeeds, type NewNeed } from './needs.ts';
@@ -21,6 +21,15 @@ export interface NewJob {
   submission: string | null;
   /** The runs it waits for; left out when there are none. */
   needs?: readonly NewNeed[];
+  /** The step of a workflow that it is; all jobs of a statement are steps, or none. */
+  step?: JobStep;
+}
+
+export interface JobStep {
+  workflow_id: string;
+  step: string;
+  /** Which item of a map. */
+  item: number | null;
 }
 
 export interface NewSubmission {
@@ -69,8 +78,9 @@ export function areAlike(jobs: readonly NewJob[]): boolean {
 }
 
 /** Immediate jobs of one lane that differ in name and payload only. */
-function isLike({ job, lane_id, needs }: NewJob, first: NewJob): boolean {
+function isLike({ job, lane_id, needs, step }: NewJob, first: NewJob): boolean {
   return (
+    step === undefined &&
     job.schedule_type === 'IMMEDIATE' &&
     lane_id === first.lane_id &&
     job.user_id === first.job.user_id &&
@@ -150,6 +160,8 @@ async function createMixed(
   submissions: readonly NewSubmission[],
 ): Promise<CreatedJobs> {
   const keyed = submissions.length > 0;
+  const stepped = jobs[0]?.step !== undefined;
+  const cause = stepped ? part`'workflow'` : part`'submit'`;
   const recurring = jobs.flatMap(({ job, ...row }) =>
     job.schedule === null ? [] : [{ ...row, schedule: job.schedule }],
   );
@@ -173,33 +185,34 @@ async function createMixed(
         ${texts(jobs, ({ job }) => arrayText(job.requires))}::text[], ${texts(jobs, ({ job }) => job.concurrency_key)}::text[],
         ${int2s(jobs, ({ job }) => job.units)}::smallint[], ${texts(jobs, ({ job }) => job.unique?.key ?? null)}::text[],
         ${texts(jobs, ({ job }) => job.unique?.scope ?? null)}::text[], ${int8s(jobs, ({ job }) => job.unique?.period_ms ?? null)}::bigint[],
-        ${int2s(jobs, (row) => (row.needs === undefined ? 0 : 1))}::smallint[], ${uuids(jobs, (row) => row.submission)}::uuid[])
+        ${int2s(jobs, (row) => (row.needs === undefined ? 0 : 1))}::smallint[], ${uuids(jobs, (row) => row.submission)}::uuid[]
+        ${stepped ? stepArrays(jobs) : part``})
         with ordinality as i (segment, job_id, run_id, lane_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
               delay_ms, payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff,
-              requires, concurrency_key, units, unique_key, unique_scope, unique_period_ms, blocked, submission, place)
+              requires, concurrency_key, units, unique_key, unique_scope, unique_period_ms, blocked, submission ${stepped ? stepColumns : part``}, place)
       ${keyed ? onlyWon : part``}
     ),
     created as (
       insert into punctual.jobs (segment, job_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
                                  payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff,
-                                 requires, concurrency_key, units, unique_key, unique_scope, unique_period_ms)
+                                 requires, concurrency_key, units, unique_key, unique_scope, unique_period_ms ${stepped ? stepColumns : part``})
       select segment, job_id, user_id, name, type, queue, priority, schedule_type::punctual.schedule_type,
              case when schedule_type = 'FUTURE' then due_at end,
              payload, executor, tags::text[], max_retries, timeout_ms, run_timeout_ms, backoff,
-             requires::text[], concurrency_key, units, unique_key, unique_scope, unique_period_ms
+             requires::text[], concurrency_key, units, unique_key, unique_scope, unique_period_ms ${stepped ? stepColumns : part``}
       from input
     ),
     ${recurring.length === 0 ? part`` : insertSchedules(recurring)}
     ${needs.length === 0 ? part`` : insertNeeds(needs, keyed ? onlyWon : part``)}
     due as (
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
-      select segment, run_id, job_id, lane_id, 0, 'submit', seq, due_at, due_at
+      select segment, run_id, job_id, lane_id, 0, ${cause}, seq, due_at, due_at
       from input
       where due_at <= now() and schedule_type in ('IMMEDIATE', 'FUTURE') and blocked = 0
     ),
     later as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
-      select segment, run_id, job_id, lane_id, 0, 'submit', 'due_later', due_at, due_at, due_at
+      select segment, run_id, job_id, lane_id, 0, ${cause}, 'due_later', due_at, due_at, due_at
       from input
       where due_at > now() and blocked = 0
       returning wake_at
@@ -214,6 +227,14 @@ async function createMixed(
     won: row?.won ?? [],
     granted: null,
   };
+}
+
+const stepColumns = part`, workflow_id, step, item`;
+
+function stepArrays(jobs: readonly NewJob[]): Fragment {
+  return part`,
+        ${uuids(jobs, ({ step }) => step?.workflow_id ?? null)}::uuid[], ${texts(jobs, ({ step }) => step?.step ?? null)}::text[],
+        ${int4s(jobs, ({ step }) => step?.item ?? null)}::integer[]`;
 }
 
 const onlyWon = part`where i.submission is null or i.submission in (select w.job_id from won w)`;
@@ -294,6 +315,9 @@ export interface JobRow {
   run_timeout_ms: string | null;
   backoff: string | null;
   pause_note: string | null;
+  workflow_id: string | null;
+  step: string | null;
+  item: number | null;
   version: number;
   created_at: Date;
   updated_at: Date;
@@ -321,7 +345,7 @@ const jobIsLive = part`(
 
 export const jobColumns = part`
   j.job_id, j.user_id, j.name, j.type, j.queue, j.priority, j.schedule_type::text as schedule_type, j.schedule_time, j.payload,
-  j.executor, j.tags, j.requires, j.concurrency_key, j.units, j.unique_key, j.unique_scope, j.unique_period_ms, j.max_retries, j.timeout_ms, j.run_timeout_ms, j.backoff, j.pause_note, j.version, j.created_at, j.updated_at,
+  j.executor, j.tags, j.requires, j.concurrency_key, j.units, j.unique_key, j.unique_scope, j.unique_period_ms, j.max_retries, j.timeout_ms, j.run_timeout_ms, j.backoff, j.pause_note, j.workflow_id, j.step, j.item, j.version, j.created_at, j.updated_at,
   case
     when j.cancelled_at is not null then 'CANCELLED'
     when not ${jobIsLive} then 'COMPLETED'
@@ -343,12 +367,14 @@ export async function getJob(db: Queryable, jobId: string): Promise<Job | null> 
 }
 
 export function toJob(row: JobRow): Job {
-  const executor = parseExecutor(row.executor);
+  const begins = parseBegins(row.executor);
+  const executor = begins === null ? parseExecutor(row.executor) : undefined;
   return {
     job_id: row.job_id,
     name: row.name,
     type: row.type,
     ...(executor === undefined ? {} : { executor }),
+    ...(begins === null ? {} : { begins: { steps: begins.steps, input: begins.input ?? null } }),
     user_id: row.user_id,
     queue: row.queue,
     priority: row.priority,
@@ -368,6 +394,15 @@ export function toJob(row: JobRow): Job {
     timeout_ms: row.timeout_ms,
     run_timeout_ms: toNumber(row.run_timeout_ms),
     status: row.status,
+    ...(row.workflow_id === null || row.step === null
+      ? {}
+      : {
+          workflow: {
+            workflow_id: row.workflow_id,
+            step: row.step,
+            ...(row.item === null ? {} : { item: row.item }),
+          },
+        }),
     ...(row.pause_note === null ? {} : { pause_note: row.pause_note }),
     version: row.version,
     created_at: row.created_at.toISOString(),

@@ -5,6 +5,7 @@
 // (admit.ts) moves them to its twin of stage `admitted`. The plain lanes of a queue that is shared fairly are such entries
 // too, as long as it is; their twins have stage `fair`. A run that leaves a twin for `waiting` goes back to the entry.
 import { limits, PunctualError } from '@punctual/contract';
+import type { PreparedJob } from '../rules/job.ts';
 import type { Queryable } from './database.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
@@ -36,6 +37,12 @@ const looksPerWholeLook = 30;
 /** The lane of a run of `lane_id` that gives up its place, in a statement of its own table of runs. */
 export const entryLane = (laneId: Fragment): Fragment =>
   part`coalesce((select l.entry_lane_id from punctual.lanes l where l.lane_id = ${laneId}), ${laneId})`;
+/** The same for a job that is not written yet. */
+export function laneKeyOf(job: PreparedJob): LaneKey {
+  const { queue, type, executor_kind: executor, priority } = job;
+  const requires = job.requires?.join(',') ?? '';
+  return { queue, type, executor, priority, requires, stage: job.concurrency_key === null ? 'plain' : 'entry' };
+}
 
 export class Lanes {
   readonly #db: Queryable;

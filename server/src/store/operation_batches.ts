@@ -22,7 +22,8 @@ export interface Moved {
 }
 
 /** Jobs whose one live run stands for itself: see above. */
-const plainJob = part`j.schedule_type in ('IMMEDIATE', 'FUTURE') and j.concurrency_key is null and j.cancelled_at is null`;
+const plainJob = part`j.schedule_type in ('IMMEDIATE', 'FUTURE') and j.concurrency_key is null and j.workflow_id is null
+  and j.cancelled_at is null`;
 
 /** The plain jobs among these; `run_id` is the run that decides. */
 function lockedJobs(segment: number, ids: Fragment): Fragment {

@@ -24,7 +24,7 @@ export interface Page<Item> {
 
 export interface List<Row, Item> {
   /** The column that orders the list. */
-  id: 'run_id' | 'job_id';
+  id: 'run_id' | 'job_id' | 'workflow_id';
   perSegment: number;
   /** What to look at in the segment `s.segment`, newest first, at most `perSegment` rows. */
   candidates: Fragment;
@@ -38,7 +38,7 @@ export async function readPage<Row extends object, Item>(
   page: PageRequest,
   { id, perSegment, candidates, fitting, toItem }: List<Row, Item>,
 ): Promise<Page<Item>> {
-  const column = id === 'run_id' ? part`run_id` : part`job_id`;
+  const column = columnsById[id];
   const rows = await db.query<Row & { horizon: string | null; missing: boolean }>(sql`
     with looked_at as materialized (
       select c.*
@@ -73,6 +73,8 @@ export async function readPage<Row extends object, Item>(
   const more = found.length > page.limit && last !== undefined;
   return { items: found.slice(0, page.limit).map(toItem), below: more ? String(last[id]) : horizon };
 }
+
+const columnsById = { run_id: part`run_id`, job_id: part`job_id`, workflow_id: part`workflow_id` };
 
 /** How many rows of a segment a page may look at. */
 export function rowsPerSegment(page: PageRequest, filtered: boolean): number {

@@ -41,7 +41,7 @@ export async function liveRunIds(
   const before =
     scheduledBeforeMs === Number.POSITIVE_INFINITY ? 'infinity' : new Date(scheduledBeforeMs).toISOString();
   const rows = await tx.query<{ run_id: string }>(sql`
-    select run_id
+    select distinct run_id
     from (
     select run_id, scheduled_for, cause from punctual.waiting where segment = ${segment}::smallint and run_id = ${first}
     union all select run_id, scheduled_for, cause from punctual.ready where segment = ${segment}::smallint and run_id = ${first}

@@ -93,7 +93,7 @@ export async function listJobRuns(
   const below = page.below ?? highestId;
   const first = firstRunId(jobId);
   const pieces = allTables.flatMap((table) => [
-    part`(${tables[table]} where r.segment = ${segment}::smallint and r.run_id = ${first} and r.run_id < ${below})`,
+    part`(${tables[table]} where r.segment = ${segment}::smallint and r.run_id = ${first} and r.run_id < ${below} and r.cause = 'submit')`,
     part`(${tables[table]} where r.segment = ${segment}::smallint and r.job_id = ${jobId} and r.cause <> 'submit' and r.run_id < ${below}
           order by r.run_id desc limit ${page.limit})`,
   ]);

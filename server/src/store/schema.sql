@@ -11,7 +11,7 @@ create type punctual.need_state as enum ('pending', 'met', 'failed');
 
 create type punctual.occurrence_reason as enum ('skipped_overlap', 'coalesced', 'too_old', 'paused', 'excluded', 'dropped');
 
-create type punctual.run_cause as enum ('submit', 'schedule', 'run_now', 'redrive', 'backfill');
+create type punctual.run_cause as enum ('submit', 'schedule', 'run_now', 'redrive', 'backfill', 'workflow');
 
 create type punctual.run_outcome as enum ('SUCCESS', 'FAILED', 'CANCELLED', 'DROPPED');
 
@@ -253,6 +253,9 @@ create table punctual.jobs (
   unique_key text,
   unique_scope text,
   unique_period_ms bigint,
+  workflow_id uuid,
+  step text,
+  item integer,
   constraint jobs_pkey primary key (segment, job_id)
 );
 create index jobs_recurring on punctual.jobs using btree (segment, job_id) where (schedule_type = any (array['CRON'::punctual.schedule_type, 'INTERVAL'::punctual.schedule_type]));
@@ -561,6 +564,69 @@ create table punctual.workers (
   labels text[] not null default '{}'::text[],
   constraint workers_pkey primary key (session_id)
 ) with (fillfactor = 50);
+
+create table punctual.workflow_steps (
+  segment smallint not null,
+  workflow_id uuid not null,
+  step text not null,
+  item integer not null,
+  kind text not null,
+  job_id uuid,
+  run_id uuid,
+  payload text,
+  child_id uuid,
+  token text,
+  expires_at timestamp with time zone,
+  items integer,
+  made integer,
+  succeeded integer,
+  failed integer,
+  outcome text,
+  reason text,
+  error text,
+  result text,
+  begun_at timestamp with time zone not null default now(),
+  ended_at timestamp with time zone,
+  constraint workflow_steps_pkey primary key (segment, workflow_id, step, item),
+  constraint workflow_steps_check check (((outcome is null) = (ended_at is null))),
+  constraint workflow_steps_check1 check (((kind <> 'map'::text) or ((made <= items) and ((succeeded + failed) <= made)))),
+  constraint workflow_steps_kind_check check ((kind = any (array['job'::text, 'map'::text, 'item'::text, 'wait'::text, 'workflow'::text]))),
+  constraint workflow_steps_outcome_check check ((outcome = any (array['SUCCESS'::text, 'FAILED'::text, 'CANCELLED'::text, 'SKIPPED'::text])))
+);
+create unique index workflow_steps_by_child on punctual.workflow_steps using btree (segment, child_id) where ((child_id is not null) and (outcome is null));
+create unique index workflow_steps_by_run on punctual.workflow_steps using btree (segment, run_id) where ((run_id is not null) and (outcome is null));
+create index workflow_steps_expiring on punctual.workflow_steps using btree (segment, expires_at) where ((expires_at is not null) and (outcome is null));
+create index workflow_steps_to_make on punctual.workflow_steps using btree (segment, workflow_id, step, item) where ((kind = 'item'::text) and (run_id is null) and (outcome is null));
+create index workflow_steps_waiting on punctual.workflow_steps using btree (segment, workflow_id) where ((kind = 'wait'::text) and (outcome is null));
+
+create table punctual.workflows (
+  segment smallint not null,
+  workflow_id uuid not null,
+  name text not null,
+  user_id text,
+  definition text not null,
+  input text,
+  parent_id uuid,
+  parent_step text,
+  job_id uuid,
+  run_id uuid,
+  key text,
+  body_hash text,
+  turn integer not null default 0,
+  created_at timestamp with time zone not null default now(),
+  paused_at timestamp with time zone,
+  cancelled_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  outcome text,
+  result text,
+  constraint workflows_pkey primary key (segment, workflow_id),
+  constraint workflows_check check (((ended_at is null) = (outcome is null))),
+  constraint workflows_check1 check (((parent_id is null) = (parent_step is null))),
+  constraint workflows_outcome_check check ((outcome = any (array['SUCCESS'::text, 'FAILED'::text, 'CANCELLED'::text])))
+);
+create index workflows_active on punctual.workflows using btree (segment, workflow_id) where (ended_at is null);
+create index workflows_by_job on punctual.workflows using btree (segment, job_id, workflow_id) where (job_id is not null);
+create unique index workflows_by_key on punctual.workflows using btree (segment, key) where (key is not null);
 
 create table punctual.attempts_rest partition of punctual.attempts default;
 

@@ -19,6 +19,7 @@
 // is a second settle and changes nothing; if it was rolled back the run is still leased, and the attempt has failed.
 //
 // A run whose cancel was asked for is not tried again, nor does it snooze: it is recorded as CANCELLED.
+import type { RunCause } from '@punctual/contract';
 import { int2s, int8s, texts, uuids } from './arrays.ts';
 import { apart } from './checkpoints.ts';
 import { wholeFrom } from './claim.ts';
@@ -59,7 +60,7 @@ export async function settleSuccesses(
   db: Queryable,
   segment: number,
   successes: readonly Success[],
-): Promise<{ settled: number; further: string[] }> {
+): Promise<{ settled: number; further: EndedJob[] }> {
   const rows = await db.query<{ settled: number; further: string[] | null }>(sql`
     with settled as (
       delete from punctual.running r
@@ -78,12 +79,25 @@ export async function settleSuccesses(
              scheduled_for, due_at, started_at, result
       from settled
     )
-    select count(*)::integer as settled, array_agg(job_id::text) filter (where cause <> 'submit') as further
+    select count(*)::integer as settled, array_agg(job_id::text || cause::text) filter (where cause <> 'submit') as further
     from settled`);
-  return { settled: rows[0]?.settled ?? 0, further: rows[0]?.further ?? [] };
+  return { settled: rows[0]?.settled ?? 0, further: (rows[0]?.further ?? []).map(toEndedJob) };
 }
 
-/** A settled lease; `further_of` is its job when that may have other runs, which may wait for the end of this one. */
+/** A job that may have other runs, or others that wait for it, of which a run has ended; and why that run existed. */
+export interface EndedJob {
+  job_id: string;
+  cause: RunCause;
+}
+
+const idChars = 36;
+
+/** From the id and the cause in one text. */
+export function toEndedJob(text: string): EndedJob {
+  return { job_id: text.slice(0, idChars), cause: text.slice(idChars) as RunCause };
+}
+
+/** A settled lease; `further_of` is its job when that may have other runs, which may wait for the end of this one (toEndedJob). */
 export interface SettledLease extends Lease {
   further_of: string | null;
 }
@@ -174,7 +188,7 @@ export async function settleRuns(
       using settled s
       where c.segment = ${segment}::smallint and c.run_id = s.run_id and s.move = 'end'
     )
-    select run_id, lease_id, case when cause <> 'submit' and move = 'end' then job_id end as further_of
+    select run_id, lease_id, case when cause <> 'submit' and move = 'end' then job_id::text || cause::text end as further_of
     from settled`);
 }
 
@@ -189,7 +203,7 @@ export async function findSettled(db: Queryable, segment: number, leases: readon
       select *
       from unnest(${leases.map((lease) => lease.run_id)}::uuid[], ${leases.map((lease) => lease.lease_id)}::uuid[]) as l (run_id, lease_id)
     )
-    select a.run_id, a.lease_id, case when e.cause <> 'submit' then e.job_id end as further_of
+    select a.run_id, a.lease_id, case when e.cause <> 'submit' then e.job_id::text || e.cause::text end as further_of
     from asked a
     join punctual.ended_runs e on e.segment = ${segment}::smallint and e.run_id = a.run_id and e.lease_id = a.lease_id
     where e.reason is distinct from 'lost'

@@ -1,0 +1,201 @@
+// Workflows at the door.
+import { hash } from 'node:crypto';
+import {
+  type CreateWorkflow,
+  deeperThan,
+  defaults,
+  InnerWorkflow,
+  limits,
+  PunctualError,
+  type ScheduleWorkflow,
+  type Workflow,
+  type WorkflowState,
+  workflowRoutes,
+} from '@punctual/contract';
+import type { FastifyInstance } from 'fastify';
+import { kindOf, newId, segmentOf } from '../base/ids.ts';
+import { type PreparedJob, prepareJob, type Refusal } from '../rules/job.ts';
+import { segmentOfKey } from '../rules/segment.ts';
+import { compileWorkflow, type Graph } from '../rules/workflow/definition.ts';
+import { planOf } from '../rules/workflow/show.ts';
+import { cancelWorkflow, completeStep, pauseWorkflow, resumeWorkflow } from '../store/workflow_moves.ts';
+import { retryWorkflow } from '../store/workflow_retry.ts';
+import { createWorkflow, getState, getStep, getWorkflow, listWorkflows } from '../store/workflows.ts';
+import { idShape, makeCursor, numberShape, readCursor } from './cursor.ts';
+import { register } from './register.ts';
+import type { ApiParts } from './server.ts';
+import { checker } from './validation.ts';
+
+export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
+  const { db, segments, allSegments, workflows, sync, announcer, submitter, editor, flow } = parts;
+  const checkInner = checker(InnerWorkflow);
+
+  const compile = (body: CreateWorkflow): Graph => {
+    const graph = compileWorkflow(body, checkInner);
+    if (!('refused' in graph)) return graph;
+    const [first] = graph.refused;
+    throw new PunctualError('invalid_workflow', { detail: `${first?.path} ${first?.message}`, errors: graph.refused });
+  };
+  const requireId = (id: string): void => {
+    if (kindOf(id) !== 'workflow' || segmentOf(id) >= segments)
+      throw new PunctualError('workflow_not_found', { detail: `No workflow has the id ${id}.` });
+  };
+  const requireWorkflow = async (id: string): Promise<Workflow> => {
+    requireId(id);
+    const workflow = await getWorkflow(db, id);
+    if (workflow === null) throw new PunctualError('workflow_not_found', { detail: `No workflow has the id ${id}.` });
+    return workflow;
+  };
+  const standing = async (workflow_id: string): Promise<{ workflow_id: string; state: WorkflowState }> => ({
+    workflow_id,
+    state: (await getState(db, workflow_id)) ?? 'RUNNING',
+  });
+  let turn = 0;
+
+  register(app, workflowRoutes.createWorkflow, async ({ body, headers, request, reply }) => {
+    const graph = compile(body);
+    requireFlat(body.input, 'input');
+    const text = toText(body);
+    const key = headers['idempotency-key'];
+    const segment = key === undefined ? turn++ % segments : segmentOfKey(`workflow ${key}`, segments);
+    const { workflow_id, replayed, outlook } = await createWorkflow(workflows.parts, {
+      ...text,
+      graph,
+      workflow_id: newId('workflow', segment),
+      once: key === undefined ? null : { key, body_hash: hash('sha256', request.bodyText, 'base64url') },
+    });
+    workflows.follow(outlook);
+    if (replayed) reply.header('idempotency-replayed', 'true');
+    return { workflow_id };
+  });
+
+  register(app, workflowRoutes.scheduleWorkflow, async ({ body, headers, request, reply }) => {
+    const job = await toJob(body);
+    const key = headers['idempotency-key'];
+    const once =
+      key === undefined ? null : { user_id: '', key, body_hash: hash('sha256', request.bodyText, 'base64url') };
+    const { jobs, replayed } = await submitter.submit([job], once);
+    if (replayed) reply.header('idempotency-replayed', 'true');
+    return jobs[0] as (typeof jobs)[0];
+  });
+
+  /** A job whose runs begin the workflow. */
+  const toJob = async (body: ScheduleWorkflow): Promise<PreparedJob> => {
+    const { steps, input, name = 'workflow', ...rest } = body;
+    compile({ steps });
+    requireFlat(input, 'input');
+    const prepared = accepted(
+      prepareJob({ ...rest, name, type: 'workflow' }, Date.now(), (queue) => flow.table.defaultPriority(queue)),
+    );
+    const executor = JSON.stringify({ kind: 'workflow', steps, ...(input === undefined ? {} : { input }) });
+    if (Buffer.byteLength(executor) > limits.max_payload_bytes)
+      throw tooLarge('definition with its input', limits.max_payload_bytes);
+    const job = { ...prepared, executor, executor_kind: 'workflow' };
+    const recurring = job.schedule_type === 'CRON' || job.schedule_type === 'INTERVAL';
+    return recurring
+      ? { ...job, schedule: await editor.preparer()(job.schedule_type as 'CRON' | 'INTERVAL', rest) }
+      : job;
+  };
+
+  register(app, workflowRoutes.validateWorkflow, async ({ body }) => {
+    const graph = compile(body);
+    requireFlat(body.input, 'input');
+    toText(body);
+    return planOf(graph);
+  });
+
+  register(app, workflowRoutes.listWorkflows, async ({ query: { limit = defaults.page, cursor, ...filter } }) => {
+    const below = readCursor(cursor, filter, idShape);
+    const page = await listWorkflows(db, filter, { below, limit, segments: allSegments });
+    return { workflows: page.items, next_cursor: page.below === null ? null : makeCursor(page.below, filter) };
+  });
+
+  register(app, workflowRoutes.getWorkflow, ({ params }) => requireWorkflow(params.workflow_id));
+
+  register(
+    app,
+    workflowRoutes.getWorkflowStep,
+    async ({ params: { workflow_id, step }, query: { limit = defaults.page, cursor } }) => {
+      const workflow = await requireWorkflow(workflow_id);
+      const after = Number(readCursor(cursor, { workflow_id, step }, numberShape) ?? -1);
+      const detail = await getStep(db, workflow, { step, after, limit });
+      if (detail === null) throw new PunctualError('step_not_found', { detail: `The workflow has no step ${step}.` });
+      const { more, ...shown } = detail;
+      const last = shown.items.at(-1);
+      const next_cursor = more && last !== undefined ? makeCursor(String(last.item), { workflow_id, step }) : null;
+      return { ...shown, next_cursor };
+    },
+  );
+
+  register(app, workflowRoutes.completeStep, async ({ params, body }) => {
+    requireId(params.workflow_id);
+    requireFlat(body.result, 'result');
+    if (Buffer.byteLength(JSON.stringify(body.result) ?? '') > limits.max_result_bytes)
+      throw new PunctualError('body_too_large', {
+        detail: `The result is larger than ${limits.max_result_bytes} bytes.`,
+      });
+    const { answer, outlook } = await completeStep(workflows.parts, params, body);
+    workflows.follow(outlook);
+    if (answer === 'timed_out') throw new PunctualError('step_ended', { detail: 'The step has timed out already.' });
+    return { ...params, state: answer };
+  });
+
+  register(app, workflowRoutes.cancelWorkflow, async ({ params: { workflow_id } }) => {
+    requireId(workflow_id);
+    const { answer: orders, outlook } = await cancelWorkflow(workflows.parts, workflow_id);
+    for (const order of orders) sync.cancel(order.session_id, order);
+    if (orders.length > 0) announcer.say({ cancels: orders });
+    workflows.follow(outlook);
+    return standing(workflow_id);
+  });
+
+  register(app, workflowRoutes.pauseWorkflow, async ({ params: { workflow_id } }) => {
+    requireId(workflow_id);
+    await pauseWorkflow(workflows.parts, workflow_id);
+    return standing(workflow_id);
+  });
+
+  register(app, workflowRoutes.resumeWorkflow, async ({ params: { workflow_id } }) => {
+    requireId(workflow_id);
+    workflows.follow(await resumeWorkflow(workflows.parts, workflow_id));
+    return standing(workflow_id);
+  });
+
+  register(app, workflowRoutes.retryWorkflow, async ({ params: { workflow_id }, body }) => {
+    requireId(workflow_id);
+    workflows.follow(await retryWorkflow(workflows.parts, workflow_id, body.from ?? null));
+    return standing(workflow_id);
+  });
+}
+
+function requireFlat(value: unknown, path: string): void {
+  if (!deeperThan(value, limits.max_payload_depth)) return;
+  const message = `is nested deeper than ${limits.max_payload_depth} levels`;
+  throw new PunctualError('invalid_input', { detail: `${path} ${message}`, errors: [{ path, message }] });
+}
+
+function tooLarge(what: string, most: number): PunctualError {
+  return new PunctualError('body_too_large', { detail: `The ${what} is larger than ${most} bytes.` });
+}
+
+function accepted(prepared: PreparedJob | Refusal): PreparedJob {
+  if (!('refused' in prepared)) return prepared;
+  const [first] = prepared.refused;
+  throw new PunctualError('invalid_input', { detail: `${first?.path} ${first?.message}`, errors: prepared.refused });
+}
+
+/** What is kept of a workflow, as text. */
+function toText(body: CreateWorkflow): {
+  name: string;
+  user_id: string | null;
+  definition: string;
+  input: string | null;
+} {
+  const definition = JSON.stringify({ steps: body.steps });
+  const input = body.input === undefined ? null : JSON.stringify(body.input);
+  if (Buffer.byteLength(definition) > limits.max_definition_bytes)
+    throw tooLarge('definition', limits.max_definition_bytes);
+  if (input !== null && Buffer.byteLength(input) > limits.max_payload_bytes)
+    throw tooLarge('input', limits.max_payload_bytes);
+  return { name: body.name ?? 'workflow', user_id: body.user_id ?? null, definition, input };
+}

@@ -1,0 +1,221 @@
+// What one transaction does to workflows of a segment: it holds their rows, gathers everything that follows from the rule, and
+// writes it in a statement for each table. workflow_advance.ts says what follows; the moves of people use it too.
+import { PunctualError } from '@punctual/contract';
+import { type Ended, type Situation, type StepNow } from '../rules/workflow/advance.ts';
+import { texts, uuids } from './arrays.ts';
+import type { Database, Queryable } from './database.ts';
+import { createJobs, type NewJob } from './jobs.ts';
+import { type Lanes, laneKeyOf } from './lanes.ts';
+import { sql } from './sql.ts';
+import type { KnownWorkflow, WorkflowMemory, WorkflowText } from './workflow_memory.ts';
+import {
+  type BegunItem,
+  beginItems,
+  type Held,
+  type MapCount,
+  type NewStep,
+  readSteps,
+  type StepOfJob,
+  writeMap,
+  writeSteps,
+  writeTurns,
+} from './workflow_steps.ts';
+
+export interface WorkflowParts {
+  db: Database;
+  lanes: Lanes;
+  memory: WorkflowMemory;
+  segments: number;
+  defaultPriority: (queue: string) => number;
+}
+
+export interface Outlook {
+  /** Segments with new runs. */
+  ready: Set<number>;
+  /** Workflows of which one within has ended. */
+  parents: Set<string>;
+  /** How many steps began, were skipped or went on, and workflows ended. */
+  moves: number;
+  /** The steps that began. */
+  begun: readonly StepOfJob[];
+}
+
+/** A workflow whose row is held. */
+export interface LockedWorkflow {
+  known: KnownWorkflow;
+  turn: number;
+  standing: Situation['standing'];
+  ended: boolean;
+  states: (StepNow | undefined)[];
+  /** As the steps stand in the book. */
+  stored: readonly (StepNow | undefined)[];
+}
+
+/** Everything that one transaction will write, and the workflows it holds. */
+export interface Batch extends Held {
+  parts: WorkflowParts;
+  locked: Map<string, LockedWorkflow>;
+  jobs: NewJob[];
+  steps: NewStep[];
+  items: { workflow_id: string; step: string; items: BegunItem[] }[];
+  maps: MapCount[];
+  inner: (WorkflowText & { parent_step: string })[];
+  changed: Map<string, Ended | null>;
+  moves: number;
+}
+
+/** Does the work with the rows of these workflows held, writes what it gathered, and commits. */
+export async function withWorkflows<T>(
+  parts: WorkflowParts,
+  { segment, ids }: { segment: number; ids: readonly string[] },
+  work: (batch: Batch) => Promise<T>,
+): Promise<{ answer: T; outlook: Outlook }> {
+  const locked: Batch['locked'] = new Map();
+  const changed: Batch['changed'] = new Map();
+  const done = await parts.db.transaction(async (tx) => {
+    const batch: Batch = {
+      ...{
+        parts,
+        tx,
+        segment,
+        at: null,
+        locked,
+        changed,
+        jobs: [],
+        steps: [],
+        items: [],
+        maps: [],
+        inner: [],
+        moves: 0,
+      },
+    };
+    if (ids.length > 0) await lockWorkflows(batch, ids);
+    const answer = await work(batch);
+    return { answer, outlook: await writeBatch(batch) };
+  });
+  // Only what is committed is remembered.
+  for (const workflowId of changed.keys()) {
+    const { known, turn, states } = locked.get(workflowId) as LockedWorkflow;
+    known.steps = { turn: turn + 1, states };
+  }
+  return done;
+}
+
+/** The workflow, or the error that there is none. */
+export function requireLocked(batch: Batch, workflowId: string): LockedWorkflow {
+  const workflow = batch.locked.get(workflowId);
+  if (workflow === undefined)
+    throw new PunctualError('workflow_not_found', { detail: `No workflow has the id ${workflowId}.` });
+  return workflow;
+}
+
+interface LockedRow {
+  workflow_id: string;
+  turn: number;
+  standing: Situation['standing'];
+  ended: boolean;
+  at: string;
+}
+
+/** Takes the rows of workflows, and learns of them what is not remembered. */
+export async function lockWorkflows(batch: Batch, workflowIds: readonly string[]): Promise<void> {
+  const { tx, segment, locked, parts } = batch;
+  const rows = await tx.query<LockedRow>(sql`
+    with held as materialized (
+      select workflow_id, turn, ended_at is not null as ended,
+             case when cancelled_at is not null then 'cancelled' when paused_at is not null then 'paused' else 'live' end as standing
+      from punctual.workflows
+      where segment = ${segment}::smallint and workflow_id = any (${workflowIds}::uuid[])
+      order by workflow_id
+      for update
+    )
+    select *, clock_timestamp()::text as at
+    from held`);
+  batch.at = rows.at(-1)?.at ?? batch.at;
+  const missing = rows.filter(({ workflow_id }) => parts.memory.get(workflow_id) === undefined);
+  if (missing.length > 0)
+    for (const text of await readTexts(
+      tx,
+      segment,
+      missing.map((row) => row.workflow_id),
+    ))
+      parts.memory.learn(text);
+  for (const { workflow_id, at: _at, ...row } of rows) {
+    const known = parts.memory.get(workflow_id);
+    if (known === undefined) continue;
+    const states = known.steps?.turn === row.turn ? known.steps.states : null;
+    locked.set(workflow_id, { known, ...row, states: states === null ? [] : [...states], stored: states ?? [] });
+  }
+  const unread = rows.filter(({ workflow_id, turn }) => locked.get(workflow_id)?.known.steps?.turn !== turn);
+  if (unread.length === 0) return;
+  for (const { workflow_id, step, ...now } of await readSteps(
+    tx,
+    segment,
+    unread.map((row) => row.workflow_id),
+  )) {
+    const one = locked.get(workflow_id);
+    const number = one?.known.graph.numberOf.get(step);
+    if (one !== undefined && number !== undefined) one.states[number] = now;
+  }
+  for (const { workflow_id } of unread) {
+    const one = locked.get(workflow_id);
+    if (one !== undefined) one.stored = [...one.states];
+  }
+}
+
+async function readTexts(tx: Queryable, segment: number, ids: readonly string[]): Promise<WorkflowText[]> {
+  return tx.query<WorkflowText>(sql`
+    select workflow_id, name, user_id, parent_id, definition, input
+    from punctual.workflows
+    where segment = ${segment}::smallint and workflow_id = any (${ids}::uuid[])`);
+}
+
+/** Jobs of one statement: the numbers under which they arrive have room for so many. */
+const maxChunk = 1000;
+
+async function writeBatch(batch: Batch): Promise<Outlook> {
+  const { tx, segment, parts } = batch;
+  const begun = batch.jobs.flatMap(({ job_id, step }) =>
+    step === undefined ? [] : [{ workflow_id: step.workflow_id, step: step.step, item: step.item ?? -1, job_id }],
+  );
+  const outlook: Outlook = { ready: new Set(), parents: new Set(), moves: batch.moves, begun };
+  if (batch.inner.length > 0) await insertInner(tx, segment, batch.inner);
+  const lanes = await parts.lanes.ensure(batch.jobs.map(({ job }) => laneKeyOf(job)));
+  for (const [i, job] of batch.jobs.entries()) {
+    job.lane_id = lanes[i]?.lane_id ?? 0;
+    outlook.ready.add(job.segment);
+  }
+  for (const some of chunks(batch.jobs)) await createJobs(tx, some, []);
+  const turns = [...batch.changed].map(([workflow_id, ended]) => ({
+    workflow_id,
+    outcome: ended?.outcome ?? null,
+    result: ended?.result ?? null,
+  }));
+  const [first, ...rest] = chunks(batch.steps);
+  if (first !== undefined) await writeSteps(batch, { steps: first, turns });
+  else if (turns.length > 0) await writeTurns(batch, turns);
+  for (const steps of rest) await writeSteps(batch, { steps, turns: [] });
+  for (const map of batch.items) await beginItems(batch, map);
+  for (const map of batch.maps) await writeMap(batch, map);
+  for (const [workflowId, ended] of batch.changed) {
+    const { known } = batch.locked.get(workflowId) as LockedWorkflow;
+    if (ended !== null) outlook.moves++;
+    if (ended !== null && known.parent_id !== null) outlook.parents.add(known.parent_id);
+  }
+  return outlook;
+}
+
+function* chunks<T>(all: readonly T[]): Generator<readonly T[]> {
+  for (let at = 0; at < all.length; at += maxChunk) yield all.slice(at, at + maxChunk);
+}
+
+async function insertInner(tx: Queryable, segment: number, inner: Batch['inner']): Promise<void> {
+  await tx.query(sql`
+    insert into punctual.workflows (segment, workflow_id, name, user_id, definition, input, parent_id, parent_step)
+    select ${segment}::smallint, *
+    from unnest(
+      ${uuids(inner, (one) => one.workflow_id)}::uuid[], ${texts(inner, (one) => one.name)}::text[],
+      ${texts(inner, (one) => one.user_id)}::text[], ${texts(inner, (one) => one.definition)}::text[],
+      ${texts(inner, (one) => one.input)}::text[], ${uuids(inner, (one) => one.parent_id)}::uuid[],
+      ${texts(inner, (one) => one.parent_step)}::text[])`);
+}

@@ -1,0 +1,115 @@
+// Runs of jobs that begin workflows: they wait in lanes that no worker serves, and the servers themselves take them. The run is
+// taken, the workflow created and the run ended in one transaction, so each run begins one workflow, whoever dies when.
+import { newId } from '../base/ids.ts';
+import { parseBegins } from '../rules/job.ts';
+import { compileWorkflow } from '../rules/workflow/definition.ts';
+import type { Database, Queryable } from './database.ts';
+import { endTakenRun, putBack, type TakenRun } from './run_moves.ts';
+import type { EndedJob } from './settle.ts';
+import { sql } from './sql.ts';
+import type { Outlook, WorkflowParts } from './workflow_batch.ts';
+import { createWorkflow } from './workflows.ts';
+
+export interface Begun {
+  ended: EndedJob;
+  outlook: Outlook | null;
+}
+
+/** Takes one due run of these lanes and begins its workflow; null when there is none, or others have them. */
+export async function beginOne(
+  parts: WorkflowParts,
+  segment: number,
+  laneIds: readonly number[],
+): Promise<Begun | null> {
+  return parts.db.transaction(async (tx) => {
+    const run = await takeReady(tx, segment, laneIds);
+    if (run === null) return null;
+    const ended: EndedJob = { job_id: run.job_id, cause: run.cause };
+    const job = await readJob(tx, run);
+    if (job === null || job.cancelled) {
+      await endTakenRun(tx, run, { status: 'CANCELLED', reason: 'job_cancelled' });
+      return { ended, outlook: null };
+    }
+    if (job.paused) {
+      await putBack(tx, run, { paused: true });
+      return { ended, outlook: null };
+    }
+    const begins = parseBegins(job.executor);
+    const definition = { steps: (begins?.steps ?? {}) as Parameters<typeof compileWorkflow>[0]['steps'] };
+    const graph = compileWorkflow(definition, () => []);
+    if ('refused' in graph) {
+      const [first] = graph.refused;
+      await endRun(tx, run, {
+        status: 'FAILED',
+        error: `The workflow cannot be run: ${first?.path} ${first?.message}`,
+        result: null,
+      });
+      return { ended, outlook: null };
+    }
+    const input = begins?.input === undefined ? null : JSON.stringify(begins.input);
+    const { workflow_id, outlook } = await createWorkflow(
+      { ...parts, db: withinOne(tx) },
+      {
+        ...{ workflow_id: newId('workflow', segment), name: job.name, user_id: job.user_id, once: null },
+        ...{ definition: JSON.stringify(definition), graph, input, job_id: run.job_id, run_id: run.run_id },
+      },
+    );
+    await endRun(tx, run, { status: 'SUCCESS', error: null, result: JSON.stringify({ workflow_id }) });
+    return { ended, outlook };
+  });
+}
+
+/** A database whose transactions are parts of this one. */
+function withinOne(tx: Queryable): Database {
+  return {
+    query: (statement, deadlineMs) => tx.query(statement, deadlineMs),
+    transaction: (work) => work(tx),
+    close: async () => {},
+  };
+}
+
+async function takeReady(tx: Queryable, segment: number, laneIds: readonly number[]): Promise<TakenRun | null> {
+  const rows = await tx.query<TakenRun>(sql`
+    delete from punctual.ready
+    where segment = ${segment}::smallint
+      and ctid = any (array(
+        select r.ctid
+        from punctual.ready r
+        where r.segment = ${segment}::smallint and r.lane_id = any (${laneIds}::integer[])
+        order by r.seq
+        limit 1
+        for update skip locked
+      ))
+    returning segment, run_id, job_id, lane_id, attempts, cause::text as cause, scheduled_for::text as scheduled_for, due_at::text as due_at,
+              false as blocked`);
+  return rows[0] ?? null;
+}
+
+interface BeginningJob {
+  name: string;
+  user_id: string | null;
+  executor: string | null;
+  paused: boolean;
+  cancelled: boolean;
+}
+
+async function readJob(tx: Queryable, { segment, job_id }: TakenRun): Promise<BeginningJob | null> {
+  const rows = await tx.query<BeginningJob>(sql`
+    select name, user_id, executor, paused_at is not null as paused, cancelled_at is not null as cancelled
+    from punctual.jobs
+    where segment = ${segment}::smallint and job_id = ${job_id}
+    for share`);
+  return rows[0] ?? null;
+}
+
+async function endRun(
+  tx: Queryable,
+  run: TakenRun,
+  end: { status: 'SUCCESS' | 'FAILED'; error: string | null; result: string | null },
+): Promise<void> {
+  await tx.query(sql`
+    insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, scheduled_for, due_at, started_at, error, result)
+    values (${run.segment}::smallint, ${run.run_id}::uuid, ${run.job_id}::uuid, ${run.lane_id}::integer, (${run.attempts}::smallint + 1)::smallint,
+            ${run.cause}::punctual.run_cause, ${end.status}::punctual.run_outcome, ${end.status === 'FAILED' ? 'failed' : null},
+            ${run.scheduled_for}::timestamptz, ${run.due_at}::timestamptz, now(), ${end.error}, ${end.result})`);
+}

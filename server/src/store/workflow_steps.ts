@@ -1,0 +1,352 @@
+// Steps of workflows in the book: how they stand, noted ends, results that templates refer to. Called within the transaction
+// of an advance or a move, which holds the rows of the workflows (workflow_advance.ts); all of one segment, many at once.
+import { limits } from '@punctual/contract';
+import { firstRunId, segmentOf } from '../base/ids.ts';
+import type { Loaded, StepNow, StepOutcome } from '../rules/workflow/advance.ts';
+import type { StepKind } from '../rules/workflow/definition.ts';
+import { int2s, int4s, int8s, texts, uuids } from './arrays.ts';
+import type { Queryable } from './database.ts';
+import { type Fragment, part, sql } from './sql.ts';
+
+/** A transaction that holds the rows of workflows of a segment, and since when; null: since it began. */
+export interface Held {
+  tx: Queryable;
+  segment: number;
+  at: string | null;
+}
+
+/** The time of what a transaction writes: when it got hold of the rows, so that what comes later has a later time. */
+export function momentOf(at: string | null): Fragment {
+  return part`coalesce(${at}::timestamptz, now())`;
+}
+
+/** A step or an item of a map, by the job that did it. */
+export interface StepOfJob {
+  workflow_id: string;
+  step: string;
+  item: number;
+  job_id: string;
+}
+
+/** The steps that these jobs are. Each is looked up by its key, whatever the planner thinks of so many. */
+export async function findSteps(db: Queryable, jobIds: readonly string[]): Promise<StepOfJob[]> {
+  return db.query<StepOfJob>(sql`
+    select s.workflow_id, s.step, s.item, i.job_id
+    from unnest(${int2s(jobIds, segmentOf)}::smallint[], ${uuids(jobIds, (id) => id)}::uuid[]) i (segment, job_id)
+    cross join lateral (
+      select j.workflow_id, j.step, coalesce(j.item, -1) as item
+      from punctual.jobs j
+      where j.segment = i.segment and j.job_id = i.job_id
+      limit 1
+    ) s
+    where s.workflow_id is not null`);
+}
+
+export interface NotedStep {
+  workflow_id: string;
+  step: string;
+  item: number;
+  outcome: StepOutcome;
+  reason: string | null;
+}
+
+/** Notes how the runs of these jobs ended, of those that have. The lists beside the joins make them index conditions. */
+export async function noteRuns({ tx, segment, at }: Held, jobIds: readonly string[]): Promise<NotedStep[]> {
+  const noted: NotedStep[] = [];
+  const runIds = jobIds.map(firstRunId);
+  for (const runs of new Set(runIds.map(segmentOf))) {
+    const some = uuids(
+      runIds.filter((id) => segmentOf(id) === runs),
+      (id) => id,
+    );
+    noted.push(
+      ...(await tx.query<NotedStep>(sql`
+        with ended as materialized (
+          select run_id, case when status = 'DROPPED' then 'CANCELLED' else status::text end as outcome,
+                 case when status = 'DROPPED' then 'dropped' else reason end as reason
+          from punctual.ended_runs
+          where segment = ${runs}::smallint and run_id = any (${some}::uuid[])
+        )
+        update punctual.workflow_steps s
+        set outcome = e.outcome, reason = e.reason, ended_at = ${momentOf(at)}
+        from ended e
+        where s.segment = ${segment}::smallint and s.run_id = e.run_id and s.run_id = any (${some}::uuid[]) and s.outcome is null
+        returning s.workflow_id, s.step, s.item, s.outcome, s.reason`)),
+    );
+  }
+  return noted;
+}
+
+/** Waits whose time is over fail. */
+export async function noteExpired({ tx, segment, at }: Held, workflowIds: readonly string[]): Promise<NotedStep[]> {
+  return tx.query<NotedStep>(sql`
+    update punctual.workflow_steps
+    set outcome = 'FAILED', reason = 'timed_out', error = 'Nobody completed the step in time.', ended_at = ${momentOf(at)},
+        token = encode(sha256(token::bytea), 'hex')
+    where segment = ${segment}::smallint and workflow_id = any (${workflowIds}::uuid[]) and outcome is null and expires_at <= now()
+    returning workflow_id, step, item, outcome, reason`);
+}
+
+/** Workflows within that have ended. */
+export async function noteWithin({ tx, segment, at }: Held, workflowIds: readonly string[]): Promise<NotedStep[]> {
+  return tx.query<NotedStep>(sql`
+    update punctual.workflow_steps s
+    set outcome = c.outcome, reason = case when c.outcome = 'SUCCESS' then null else 'workflow_' || lower(c.outcome) end, ended_at = ${momentOf(at)},
+        error = case when c.outcome = 'FAILED' then 'The workflow ' || c.workflow_id || ' failed.' end
+    from punctual.workflows c
+    where s.segment = ${segment}::smallint and s.workflow_id = any (${workflowIds}::uuid[]) and s.outcome is null
+      and c.segment = s.segment and c.workflow_id = s.child_id and c.ended_at is not null
+    returning s.workflow_id, s.step, s.item, s.outcome, s.reason`);
+}
+
+interface StepRow extends Omit<StepNow, 'map'> {
+  workflow_id: string;
+  step: string;
+  items: number | null;
+  made: number;
+  succeeded: number;
+  failed: number;
+}
+
+/** How the steps of these workflows stand; items of maps are counted, not listed. */
+export async function readSteps(
+  tx: Queryable,
+  segment: number,
+  workflowIds: readonly string[],
+): Promise<(StepNow & { workflow_id: string; step: string })[]> {
+  const rows = await tx.query<StepRow>(sql`
+    select workflow_id, step, outcome, reason, items, made, succeeded, failed
+    from punctual.workflow_steps
+    where segment = ${segment}::smallint and workflow_id = any (${workflowIds}::uuid[]) and item = -1`);
+  return rows.map(({ workflow_id, step, outcome, reason, items, made, succeeded, failed }) => ({
+    workflow_id,
+    step,
+    outcome,
+    reason,
+    map: items === null ? null : { items, made, succeeded, failed },
+  }));
+}
+
+export interface NewStep {
+  workflow_id: string;
+  step: string;
+  item: number;
+  kind: StepKind | 'item';
+  job_id?: string;
+  run_id?: string;
+  payload?: string | null;
+  child_id?: string;
+  token?: string;
+  timeout_ms?: number | null;
+  items?: number;
+  outcome?: StepOutcome;
+  reason?: string | null;
+  error?: string | null;
+}
+
+/** A workflow of which steps changed, and how it ended when it has. */
+export interface Turn {
+  workflow_id: string;
+  outcome: 'SUCCESS' | 'FAILED' | 'CANCELLED' | null;
+  result: string | null;
+}
+
+/** Steps that begin or were skipped, and the next turn of their workflows, in one statement. */
+export async function writeSteps(
+  { tx, segment, at }: Held,
+  { steps, turns }: { steps: readonly NewStep[]; turns: readonly Turn[] },
+): Promise<void> {
+  await tx.query(sql`
+    with ${turned(segment, turns, at)}
+    insert into punctual.workflow_steps (segment, workflow_id, step, item, kind, job_id, run_id, payload, child_id, token, expires_at,
+                                         items, made, succeeded, failed, outcome, reason, error, begun_at, ended_at)
+    select ${segment}::smallint, workflow_id, step, item, kind, job_id, run_id, payload, child_id, token,
+           ${momentOf(at)} + timeout_ms * interval '1 millisecond', items, case when items is not null then 0 end,
+           case when items is not null then 0 end, case when items is not null then 0 end, outcome, reason, error, ${momentOf(at)},
+           case when outcome is not null then ${momentOf(at)} end
+    from unnest(
+      ${uuids(steps, (one) => one.workflow_id)}::uuid[], ${texts(steps, (one) => one.step)}::text[],
+      ${int4s(steps, (one) => one.item)}::integer[], ${texts(steps, (one) => one.kind)}::text[],
+      ${uuids(steps, (one) => one.job_id ?? null)}::uuid[], ${uuids(steps, (one) => one.run_id ?? null)}::uuid[],
+      ${texts(steps, (one) => one.payload ?? null)}::text[], ${uuids(steps, (one) => one.child_id ?? null)}::uuid[],
+      ${texts(steps, (one) => one.token ?? null)}::text[], ${int8s(steps, (one) => one.timeout_ms ?? null)}::bigint[],
+      ${int4s(steps, (one) => one.items ?? null)}::integer[], ${texts(steps, (one) => one.outcome ?? null)}::text[],
+      ${texts(steps, (one) => one.reason ?? null)}::text[], ${texts(steps, (one) => one.error ?? null)}::text[])
+      as s (workflow_id, step, item, kind, job_id, run_id, payload, child_id, token, timeout_ms, items, outcome, reason, error)`);
+}
+
+export async function writeTurns({ tx, segment, at }: Held, turns: readonly Turn[]): Promise<void> {
+  await tx.query(sql`with ${turned(segment, turns, at)} select`);
+}
+
+function turned(segment: number, turns: readonly Turn[], at: string | null): Fragment {
+  const ids = uuids(turns, (one) => one.workflow_id);
+  return part`
+    turned as (
+      update punctual.workflows w
+      set turn = w.turn + 1, outcome = c.outcome, result = c.result, ended_at = case when c.outcome is not null then ${momentOf(at)} end
+      from unnest(${ids}::uuid[], ${texts(turns, (one) => one.outcome)}::text[], ${texts(turns, (one) => one.result)}::text[])
+        c (workflow_id, outcome, result)
+      where w.segment = ${segment}::smallint and w.workflow_id = c.workflow_id and w.workflow_id = any (${ids}::uuid[])
+    )`;
+}
+
+export interface MapCount {
+  workflow_id: string;
+  step: string;
+  made: number;
+  succeeded: number;
+  failed: number;
+  outcome: StepOutcome | null;
+  reason: string | null;
+  error: string | null;
+}
+
+export async function writeMap({ tx, segment, at }: Held, map: MapCount): Promise<void> {
+  await tx.query(sql`
+    update punctual.workflow_steps
+    set made = ${map.made}::integer, succeeded = ${map.succeeded}::integer, failed = ${map.failed}::integer, outcome = ${map.outcome},
+        reason = ${map.reason}, error = ${map.error}, ended_at = case when ${map.outcome}::text is not null then coalesce(ended_at, ${momentOf(at)}) end
+    where segment = ${segment}::smallint and workflow_id = ${map.workflow_id} and step = ${map.step} and item = -1`);
+}
+
+/** The next items of a map that have no run. */
+export async function nextItems(
+  tx: Queryable,
+  { segment, workflow_id, step, count }: { segment: number; workflow_id: string; step: string; count: number },
+): Promise<{ item: number; payload: string | null }[]> {
+  return tx.query(sql`
+    select item, payload
+    from punctual.workflow_steps
+    where segment = ${segment}::smallint and workflow_id = ${workflow_id} and step = ${step}
+      and kind = 'item' and run_id is null and outcome is null
+    order by item
+    limit ${count}::integer`);
+}
+
+export interface BegunItem {
+  item: number;
+  job_id: string;
+  run_id: string;
+}
+
+export async function beginItems(
+  { tx, segment, at }: Held,
+  { workflow_id, step, items }: { workflow_id: string; step: string; items: readonly BegunItem[] },
+): Promise<void> {
+  const numbers = int4s(items, (one) => one.item);
+  await tx.query(sql`
+    update punctual.workflow_steps s
+    set job_id = i.job_id, run_id = i.run_id, payload = null, begun_at = ${momentOf(at)}
+    from unnest(${numbers}::integer[], ${uuids(items, (one) => one.job_id)}::uuid[], ${uuids(items, (one) => one.run_id)}::uuid[])
+      i (item, job_id, run_id)
+    where s.segment = ${segment}::smallint and s.workflow_id = ${workflow_id} and s.step = ${step}
+      and s.item = i.item and s.item = any (${numbers}::integer[])`);
+}
+
+interface LoadedRow {
+  step: string;
+  item: number;
+  kind: StepKind | 'item';
+  run_id: string | null;
+  child_id: string | null;
+  outcome: StepOutcome | null;
+  error: string | null;
+  result: string | null;
+}
+
+interface RunEnd {
+  result: string | null;
+  error: string | null;
+  /** It was not kept, or is beyond what is read at once. */
+  dropped: boolean;
+}
+
+/** What templates refer to: results and errors of these steps of a workflow. */
+export async function loadResults(
+  tx: Queryable,
+  workflowId: string,
+  steps: readonly string[],
+): Promise<Map<string, Loaded>> {
+  const segment = segmentOf(workflowId);
+  const rows = await tx.query<LoadedRow>(sql`
+    select step, item, kind, run_id, child_id, outcome, error, result
+    from punctual.workflow_steps
+    where segment = ${segment}::smallint and workflow_id = ${workflowId} and step = any (${steps}::text[])
+    order by item`);
+  const ends = await readEnds(
+    tx,
+    rows.flatMap(({ run_id }) => (run_id === null ? [] : [run_id])),
+  );
+  const children = await readChildren(
+    tx,
+    segment,
+    rows.flatMap(({ child_id }) => (child_id === null ? [] : [child_id])),
+  );
+  const loaded = new Map<string, Loaded>();
+  for (const row of rows) {
+    if (row.kind === 'item') continue;
+    const items = row.kind === 'map' ? rows.filter(({ step, kind }) => step === row.step && kind === 'item') : [];
+    loaded.set(row.step, toLoaded(row, items, ends, children));
+  }
+  return loaded;
+}
+
+function toLoaded(
+  row: LoadedRow,
+  items: readonly LoadedRow[],
+  ends: ReadonlyMap<string, RunEnd>,
+  children: ReadonlyMap<string, string | null>,
+): Loaded {
+  const plain = (text: string | null, error: string | null, tooLarge = false): Loaded => ({
+    result: text === null || tooLarge ? null : JSON.parse(text),
+    error,
+    tooLarge,
+  });
+  if (row.kind === 'wait') return plain(row.result, row.error);
+  if (row.kind === 'workflow') {
+    const text = children.get(row.child_id ?? '') ?? null;
+    return plain(text, row.error, text === null && row.outcome === 'SUCCESS');
+  }
+  if (row.kind === 'job') {
+    const end = ends.get(row.run_id ?? '');
+    return plain(end?.result ?? null, row.error ?? end?.error ?? null, end?.dropped);
+  }
+  // A map that ends in this transaction has no outcome yet; its items have.
+  if (row.outcome !== null && row.outcome !== 'SUCCESS') return plain(null, row.error);
+  const found = items.map(({ run_id }) => ends.get(run_id ?? ''));
+  const text = `[${found.map((end) => end?.result ?? 'null').join(',')}]`;
+  const tooLarge = found.some((end) => end?.dropped === true) || Buffer.byteLength(text) > limits.max_result_bytes;
+  return plain(text, null, tooLarge);
+}
+
+/** How runs ended. Of more results than may be read at once only the first are. */
+async function readEnds(tx: Queryable, runIds: readonly string[]): Promise<Map<string, RunEnd>> {
+  const ends = new Map<string, RunEnd>();
+  for (const segment of new Set(runIds.map(segmentOf))) {
+    const some = runIds.filter((id) => segmentOf(id) === segment);
+    const rows = await tx.query<RunEnd & { run_id: string }>(sql`
+      select e.run_id, e.error, case when e.bytes <= ${limits.max_items_bytes}::integer then e.result end as result,
+             e.reason is not distinct from 'result_too_large' or e.bytes > ${limits.max_items_bytes}::integer as dropped
+      from (
+        select r.run_id, r.error, r.result, r.reason, sum(octet_length(r.result)) over (order by r.run_id) as bytes
+        from punctual.ended_runs r
+        where r.segment = ${segment}::smallint and r.run_id = any (${uuids(some, (id) => id)}::uuid[])
+      ) e`);
+    for (const row of rows) ends.set(row.run_id, { ...row, dropped: row.dropped === true });
+  }
+  return ends;
+}
+
+async function readChildren(
+  tx: Queryable,
+  segment: number,
+  ids: readonly string[],
+): Promise<Map<string, string | null>> {
+  if (ids.length === 0) return new Map();
+  const rows = await tx.query<{ workflow_id: string; result: string | null }>(sql`
+    select workflow_id, result
+    from punctual.workflows
+    where segment = ${segment}::smallint and workflow_id = any (${ids}::uuid[])`);
+  return new Map(rows.map((row) => [row.workflow_id, row.result]));
+}
