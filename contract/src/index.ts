@@ -81,6 +81,7 @@ export const components = {
   WorkflowStep: workflows.WorkflowStep,
   WorkflowPlan: workflows.WorkflowPlan,
   Step: workflows.Step,
+  Need: workflows.Need,
   DeadLetter: deadLetters.DeadLetter,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,
