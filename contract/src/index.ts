@@ -100,6 +100,7 @@ export const components = {
   WorkflowStep: workflows.WorkflowStep,
   WorkflowPlan: workflows.WorkflowPlan,
   Step: workflows.Step,
+  Need: workflows.Need,
   DeadLetter: deadLetters.DeadLetter,
   OperationFilter: operations.OperationFilter,
   Operation: operations.Operation,

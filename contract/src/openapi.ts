@@ -100,6 +100,7 @@ const problemJson = 'application/problem+json';
 const commonErrors = ['internal', 'unavailable'];
 
 const tagDescriptions: Readonly<Record<string, string>> = {
+  workflows: 'Steps with an order among them, each a job.',
   jobs: 'What to do and how, whose, and when.',
   runs: 'One promise to do a job once: its state, attempts, logs and outcome.',
   flow: 'What may start: queues, gates, limits.',

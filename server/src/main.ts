@@ -21,7 +21,7 @@ import { startLoops } from './loops.ts';
 import { ScheduleEditor } from './scheduler/edit.ts';
 import { explainDatabaseError, StartError } from './start_error.ts';
 import { inspectDatabase } from './store/connect.ts';
-import { openDatabase } from './store/database.ts';
+import { type Database, openDatabase } from './store/database.ts';
 import { Lanes } from './store/lanes.ts';
 import { migrateDatabase } from './store/migrate.ts';
 import { makePartitions } from './store/partitions.ts';
@@ -52,17 +52,21 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     waitingForLimit: () => admitter.waiting,
   });
 
-  const db = openDatabase({
-    url: options.databaseUrl,
-    poolSize: config.pool_size,
-    queryTimeoutMs: config.query_timeout_ms,
-    onUnavailable: (error) => {
-      metrics.databaseErrors.inc();
-      log.debug({ err: error }, 'the database did not answer');
-    },
-  });
+  const connections = (poolSize: number): Database =>
+    openDatabase({
+      url: options.databaseUrl,
+      poolSize,
+      queryTimeoutMs: config.query_timeout_ms,
+      onUnavailable: (error) => {
+        metrics.databaseErrors.inc();
+        log.debug({ err: error }, 'the database did not answer');
+      },
+    });
+  const db = connections(config.pool_size);
+  // Lanes are also made within transactions: with a connection of their own that never waits for those that wait for it.
+  const laneDb = connections(1);
   await makePartitions(db);
-  const lanes = new Lanes(db);
+  const lanes = new Lanes(laneDb);
   await lanes.refresh();
   const flow = new Flow(db);
   await flow.refresh();
@@ -225,7 +229,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     await api.close();
     await loops.stop();
     await announcer.stop();
-    await db.close();
+    await Promise.all([db.close(), laneDb.close()]);
     log.flush();
   };
   try {

@@ -109,10 +109,10 @@ test('three servers and three workers, killed with -9 again and again: each step
     for (const [w, { steps }] of definitions.entries()) {
       const id = made[w]?.workflow_id ?? '';
       for (const [step, { needs = [] }] of Object.entries(steps))
-        for (const need of needs)
+        for (const need of needs.filter((one) => typeof one === 'string'))
           assert.ok(
-            Math.max(...times(id, String(need), 'end')) <= Math.min(...times(id, step, 'start')),
-            `${id} ${step} started before ${String(need)} had ended, seed ${seed}`,
+            Math.max(...times(id, need, 'end')) <= Math.min(...times(id, step, 'start')),
+            `${id} ${step} started before ${need} had ended, seed ${seed}`,
           );
     }
     await eventually(async () => assert.equal(await house.count('workflows', 'where ended_at is null'), 0));

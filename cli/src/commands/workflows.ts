@@ -106,13 +106,22 @@ async function readWorkflow(name: string): Promise<CreateWorkflow> {
   return value as CreateWorkflow;
 }
 
-async function create(session: ClientSession, name: string, given: Record<string, unknown>): Promise<number> {
+interface Given {
+  input?: string;
+  key?: string;
+  wait?: boolean;
+  from?: string;
+  refuse?: boolean;
+  result?: string;
+  token?: string;
+}
+
+async function create(session: ClientSession, name: string, given: Given): Promise<number> {
   const { client, output } = session;
   const body = await readWorkflow(name);
-  if (given['input'] !== undefined) body.input = await readJson(String(given['input']), '--input');
-  const key = given['key'] === undefined ? undefined : String(given['key']);
-  const { workflow_id } = await client.workflows.create(body, { idempotencyKey: key });
-  if (given['wait'] !== true) {
+  if (given.input !== undefined) body.input = await readJson(given.input, '--input');
+  const { workflow_id } = await client.workflows.create(body, { idempotencyKey: given.key });
+  if (given.wait !== true) {
     if (output.asJson) output.json({ workflow_id });
     else {
       output.line(`workflow ${workflow_id}`);
@@ -125,13 +134,8 @@ async function create(session: ClientSession, name: string, given: Record<string
   return workflow.state === 'SUCCESS' ? 0 : 1;
 }
 
-async function schedule(
-  { client, output }: ClientSession,
-  name: string,
-  given: Record<string, unknown>,
-): Promise<void> {
-  const key = given['key'] === undefined ? undefined : String(given['key']);
-  const made = await client.workflows.schedule(await readWorkflow(name), { idempotencyKey: key });
+async function schedule({ client, output }: ClientSession, name: string, given: Given): Promise<void> {
+  const made = await client.workflows.schedule(await readWorkflow(name), { idempotencyKey: given.key });
   if (output.asJson) return output.json(made);
   output.line(`job ${made.job_id}`);
   output.remark(`punctual workflows list --job-id ${made.job_id} shows the workflows that it began`);
@@ -169,13 +173,8 @@ function print({ output }: ClientSession, workflow: Workflow): void {
   for (const line of stepLines(workflow, output.paint)) output.line(line);
 }
 
-async function retry(
-  { client, output }: ClientSession,
-  workflowId: string,
-  given: Record<string, unknown>,
-): Promise<void> {
-  const from = given['from'];
-  const answer = await client.workflows.retry(workflowId, from === undefined ? {} : { from: String(from) });
+async function retry({ client, output }: ClientSession, workflowId: string, given: Given): Promise<void> {
+  const answer = await client.workflows.retry(workflowId, given.from === undefined ? {} : { from: given.from });
   if (output.asJson) return output.json(answer);
   output.line(`workflow ${workflowId} is ${showStatus(answer.state, output.paint)}`);
 }
@@ -184,16 +183,16 @@ async function approve(
   { client, output }: ClientSession,
   workflowId: string,
   name: string,
-  given: Record<string, unknown>,
+  given: Given,
 ): Promise<void> {
   const waiting = (await client.workflows.get(workflowId)).steps.find(({ step }) => step === name);
-  const token = given['token'] === undefined ? waiting?.token : String(given['token']);
+  const token = given.token ?? waiting?.token;
   if (token === undefined)
     throw new UsageError(`the step ${name} does not wait: it is ${waiting?.state ?? 'not there'}`);
   const answer = await client.workflows.complete(workflowId, name, {
     token,
-    outcome: given['refuse'] === true ? 'failure' : 'success',
-    ...(given['result'] === undefined ? {} : { result: await readJson(String(given['result']), '--result') }),
+    outcome: given.refuse === true ? 'failure' : 'success',
+    ...(given.result === undefined ? {} : { result: await readJson(given.result, '--result') }),
   });
   if (output.asJson) return output.json(answer);
   output.line(`step ${name} of workflow ${workflowId} is ${showStatus(answer.state, output.paint)}`);

@@ -327,13 +327,13 @@ async function readEnds(tx: Queryable, runIds: readonly string[]): Promise<Map<s
     const some = runIds.filter((id) => segmentOf(id) === segment);
     const rows = await tx.query<RunEnd & { run_id: string }>(sql`
       select e.run_id, e.error, case when e.bytes <= ${limits.max_items_bytes}::integer then e.result end as result,
-             e.reason is not distinct from 'result_too_large' or e.bytes > ${limits.max_items_bytes}::integer as dropped
+             coalesce(e.reason = 'result_too_large', false) or coalesce(e.bytes > ${limits.max_items_bytes}::integer, false) as dropped
       from (
         select r.run_id, r.error, r.result, r.reason, sum(octet_length(r.result)) over (order by r.run_id) as bytes
         from punctual.ended_runs r
         where r.segment = ${segment}::smallint and r.run_id = any (${uuids(some, (id) => id)}::uuid[])
       ) e`);
-    for (const row of rows) ends.set(row.run_id, { ...row, dropped: row.dropped === true });
+    for (const row of rows) ends.set(row.run_id, row);
   }
   return ends;
 }

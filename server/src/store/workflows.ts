@@ -14,7 +14,7 @@ import type { Graph } from '../rules/workflow/definition.ts';
 import { parseSteps } from '../rules/workflow/show.ts';
 import type { Queryable } from './database.ts';
 import { type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
-import { type Fragment, join, part, sql } from './sql.ts';
+import { join, part, sql } from './sql.ts';
 import { walkOn } from './workflow_advance.ts';
 import { type Outlook, type WorkflowParts, withWorkflows } from './workflow_batch.ts';
 import { loadResults } from './workflow_steps.ts';

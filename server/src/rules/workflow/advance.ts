@@ -160,20 +160,14 @@ function scopeOf({ graph, situation, states, loaded }: Walk): Scope {
 
 function makeMove(situation: Situation, number: number, step: GraphStep, scope: Scope): Move {
   const { definition } = step;
-  switch (step.kind) {
-    case 'job':
-      return { move: 'job', step: number, job: prepare(situation, step, render(step.payload, scope)) };
-    case 'map':
-      return { move: 'map', step: number, jobs: itemJobs(situation, step, scope) };
-    case 'wait':
-      return { move: 'wait', step: number, timeout_ms: definition.wait?.timeout_ms ?? null };
-    case 'workflow': {
-      const input = render(step.payload, scope);
-      const text = input === undefined ? null : JSON.stringify(input);
-      requireSize(text, limits.max_payload_bytes, 'The input');
-      return { move: 'workflow', step: number, inner: definition.workflow as InnerWorkflow, input: text };
-    }
-  }
+  if (step.kind === 'job')
+    return { move: 'job', step: number, job: prepare(situation, step, render(step.payload, scope)) };
+  if (step.kind === 'map') return { move: 'map', step: number, jobs: itemJobs(situation, step, scope) };
+  if (step.kind === 'wait') return { move: 'wait', step: number, timeout_ms: definition.wait?.timeout_ms ?? null };
+  const input = render(step.payload, scope);
+  const text = input === undefined ? null : JSON.stringify(input);
+  requireSize(text, limits.max_payload_bytes, 'The input');
+  return { move: 'workflow', step: number, inner: definition.workflow as InnerWorkflow, input: text };
 }
 
 function render(template: Template | null, scope: Scope): unknown {

@@ -24,7 +24,7 @@ export function stepsToRetry(graph: Graph, states: readonly (StepNow | undefined
     const after = step.needs.some((need) => reached[need.step] === true);
     const failed = now !== undefined && now.outcome !== 'SKIPPED' && isFailure(now);
     reached[number] = after || (from === null ? failed : number === from);
-    if (now === undefined || reached[number] !== true) continue;
+    if (now === undefined || !reached[number]) continue;
     if (from !== null) {
       if (isOpen(now)) return { again: [], items: [], running: step.name };
       again.push(number);

@@ -81,7 +81,7 @@ function compileText(text: string, refuse: (message: string) => void): Template 
   parts.push(text.slice(at));
   const kept = parts.filter((part) => part !== '');
   const references = kept.filter((part) => typeof part !== 'string');
-  if (references.length === 0) return plain(kept.join(''));
+  if (references.length === 0) return plain(kept.filter((part) => typeof part === 'string').join(''));
   const [only] = kept;
   if (kept.length === 1 && typeof only === 'object') return { references, render: (scope) => lookUp(only, scope) };
   return {
