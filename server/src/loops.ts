@@ -149,7 +149,10 @@ export function startLoops({
     name: 'begin',
     everyMs: config.poll_interval_ms,
     log,
-    pass: async () => loops.ended(await workflows.begin((lane) => flow.table.stateOf(lane))),
+    async pass() {
+      const ended = await workflows.begin((lane) => flow.table.stateOf(lane));
+      loops.ended(ended);
+    },
   });
 
   // 6. Runs of workers that fell silent are taken back.
@@ -226,7 +229,7 @@ export function startLoops({
     ended(jobs) {
       if (jobs.length === 0) return;
       const jobIds = jobs.flatMap(({ job_id, cause }) => (cause === 'workflow' ? [] : [job_id]));
-      workflows.ended(jobs.flatMap(({ job_id, cause }) => (cause === 'workflow' ? [job_id] : [])));
+      workflows.ended(jobs.filter(({ cause }) => cause === 'workflow'));
       if (jobIds.length === 0) return;
       recurring.ended(jobIds);
       follow.wake();

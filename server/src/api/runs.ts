@@ -66,7 +66,7 @@ export function registerRuns(
     const { job_id } = await requireRun(run_id);
     const answer = await cancelRun(db, run_id);
     if (answer === 'cancelled') {
-      workflows.ended([job_id]);
+      workflows.ended([{ job_id }]);
       return { run_id, status: 'CANCELLED' as const };
     }
     if (answer === 'ended') throw ended(await requireRun(run_id));
