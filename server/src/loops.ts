@@ -296,7 +296,7 @@ export function startLoops({
     ended(jobs) {
       if (jobs.length === 0) return;
       const jobIds = jobs.flatMap(({ job_id, cause }) => (cause === 'workflow' ? [] : [job_id]));
-      workflows.ended(jobs.flatMap(({ job_id, cause }) => (cause === 'workflow' ? [job_id] : [])));
+      workflows.ended(jobs.filter(({ cause }) => cause === 'workflow'));
       if (jobIds.length === 0) return;
       recurring.ended(jobIds);
       follow.wake();

@@ -108,7 +108,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     parts.ended(segmentOf(job_id), cancelled);
     for (const order of orders) sync.cancel(order.session_id, order);
     if (orders.length > 0) announcer.say({ cancels: orders });
-    parts.workflows.ended([job_id]);
+    parts.workflows.ended([{ job_id }]);
     return {
       job_id,
       status: 'CANCELLED' as const,

@@ -86,7 +86,7 @@ export function registerRuns(
     if (answer === 'cancelled') {
       admitter.left([{ run_id }]);
       tellEnded(segmentOf(run_id), [run_id]);
-      workflows.ended([job_id]);
+      workflows.ended([{ job_id }]);
       return { run_id, status: 'CANCELLED' as const };
     }
     if (answer === 'ended') throw ended(await requireRun(run_id));

@@ -32,7 +32,8 @@ const gatherMs = 5;
 
 export class Workflows {
   readonly #parts: WorkflowsParts;
-  #jobs = new Set<string>();
+  /** Jobs of which a run ended, and whether it is known that it succeeded. */
+  #jobs = new Map<string, boolean>();
   #others = new Set<string>();
   /** Steps that began here: who hears that their job has ended need not ask which they are. */
   readonly #begun = new Map<string, StepOfJob>();
@@ -49,9 +50,9 @@ export class Workflows {
   }
 
   /** Runs of these jobs, which are steps, have ended. */
-  ended(jobIds: readonly string[]): void {
-    for (const jobId of jobIds) this.#jobs.add(jobId);
-    if (jobIds.length > 0) this.#parts.onNews();
+  ended(jobs: readonly Pick<EndedJob, 'job_id' | 'succeeded'>[]): void {
+    for (const { job_id, succeeded } of jobs) this.#jobs.set(job_id, succeeded === true);
+    if (jobs.length > 0) this.#parts.onNews();
   }
 
   /** What a transaction on workflows led to. */
@@ -70,18 +71,24 @@ export class Workflows {
   async pass(signal: AbortSignal): Promise<void> {
     // The last ends led to nothing, as those of many steps that one waits for: more of them are better noted together.
     if (this.#idle) await pause(gatherMs, signal);
-    const jobs = [...this.#jobs];
+    const jobs = this.#jobs;
     const others = [...this.#others];
-    this.#jobs = new Set();
+    this.#jobs = new Map();
     this.#others = new Set();
-    if (jobs.length + others.length === 0) return;
-    const begun = jobs.flatMap((id) => this.#begun.get(id) ?? []);
-    for (const { job_id } of begun) this.#begun.delete(job_id);
-    const known = new Set(begun.map(({ job_id }) => job_id));
-    const unknown = jobs.filter((id) => !known.has(id));
-    const found = unknown.length === 0 ? [] : await findSteps(this.#parts.db, unknown);
+    if (jobs.size + others.length === 0) return;
+    const steps = await this.#stepsOf([...jobs.keys()]);
     this.#idle = true;
-    await this.#advance([...begun, ...found], others);
+    await this.#advance(
+      steps.map((step) => (jobs.get(step.job_id) === true ? { ...step, succeeded: true } : step)),
+      others,
+    );
+  }
+
+  /** Most of them began here. */
+  async #stepsOf(jobIds: readonly string[]): Promise<StepOfJob[]> {
+    const begun = jobIds.flatMap((id) => this.#begun.get(id) ?? []);
+    const unknown = jobIds.filter((id) => !this.#begun.delete(id));
+    return unknown.length === 0 ? begun : [...begun, ...(await findSteps(this.#parts.db, unknown))];
   }
 
   /** The safety net. Answers how many workflows it found something of. */

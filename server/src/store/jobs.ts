@@ -80,7 +80,7 @@ export function areAlike(jobs: readonly NewJob[]): boolean {
 /** Immediate jobs of one lane that differ in name and payload only. */
 function isLike({ job, lane_id, needs, step }: NewJob, first: NewJob): boolean {
   return (
-    step === undefined &&
+    (step === undefined) === (first.step === undefined) &&
     job.schedule_type === 'IMMEDIATE' &&
     lane_id === first.lane_id &&
     job.user_id === first.job.user_id &&
@@ -110,6 +110,8 @@ async function createAlike(
 ): Promise<CreatedJobs> {
   const { job, lane_id } = first;
   const keyed = submissions.length > 0;
+  const stepped = first.step !== undefined;
+  const columns = stepped ? stepColumns : part``;
   const rows = await db.query<{ won: string[] | null; due_at: string; fence: string | null }>(sql`
     with ${keyed ? wonSubmissions(submissions) : part``}
     input as materialized (
@@ -118,17 +120,17 @@ async function createAlike(
         ${int2s(jobs, (row) => row.segment)}::smallint[], ${uuids(jobs, (row) => row.job_id)}::uuid[],
         ${uuids(jobs, (row) => row.run_id)}::uuid[], ${texts(jobs, (row) => row.job.name)}::text[],
         ${texts(jobs, (row) => row.job.payload)}::text[]
-        ${keyed ? part`, ${uuids(jobs, (row) => row.submission)}::uuid[]` : part``})
-        with ordinality as i (segment, job_id, run_id, name, payload ${keyed ? part`, submission` : part``}, place)
+        ${keyed ? part`, ${uuids(jobs, (row) => row.submission)}::uuid[]` : part``}${stepped ? stepArrays(jobs) : part``})
+        with ordinality as i (segment, job_id, run_id, name, payload ${keyed ? part`, submission` : part``}${columns}, place)
       ${keyed ? onlyWon : part``}
     ),
     created as (
-      insert into punctual.jobs (segment, job_id, user_id, name, type, queue, priority, schedule_type, payload, max_retries, timeout_ms)
+      insert into punctual.jobs (segment, job_id, user_id, name, type, queue, priority, schedule_type, payload, max_retries, timeout_ms${columns})
       select segment, job_id, ${job.user_id}::text, name, ${job.type}::text, ${job.queue}::text, ${job.priority}::smallint, 'IMMEDIATE',
-             payload, ${job.max_retries}::smallint, ${job.timeout_ms}::integer
+             payload, ${job.max_retries}::smallint, ${job.timeout_ms}::integer${columns}
       from input
     ),
-    placed as (${grant === null ? intoReady(lane_id) : intoRunning(lane_id, grant)})
+    placed as (${grant === null ? intoReady(lane_id, stepped) : intoRunning(lane_id, grant)})
     select ${keyed ? part`(select array_agg(w.job_id::text) from won w)` : part`null`} as won, now()::text as due_at,
            (select i.seq - i.place from input i limit 1) as fence`);
   const { won = null, due_at = '', fence = null } = rows[0] ?? {};
@@ -140,10 +142,10 @@ async function createAlike(
   };
 }
 
-function intoReady(laneId: number): Fragment {
+function intoReady(laneId: number, stepped: boolean): Fragment {
   return part`
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
-      select segment, run_id, job_id, ${laneId}::integer, 0, 'submit', seq, now(), now()
+      select segment, run_id, job_id, ${laneId}::integer, 0, ${causeOf(stepped)}, seq, now(), now()
       from input`;
 }
 
@@ -161,7 +163,7 @@ async function createMixed(
 ): Promise<CreatedJobs> {
   const keyed = submissions.length > 0;
   const stepped = jobs[0]?.step !== undefined;
-  const cause = stepped ? part`'workflow'` : part`'submit'`;
+  const cause = causeOf(stepped);
   const recurring = jobs.flatMap(({ job, ...row }) =>
     job.schedule === null ? [] : [{ ...row, schedule: job.schedule }],
   );
@@ -229,6 +231,7 @@ async function createMixed(
   };
 }
 
+const causeOf = (stepped: boolean): Fragment => (stepped ? part`'workflow'` : part`'submit'`);
 const stepColumns = part`, workflow_id, step, item`;
 
 function stepArrays(jobs: readonly NewJob[]): Fragment {

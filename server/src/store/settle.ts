@@ -81,13 +81,18 @@ export async function settleSuccesses(
     )
     select count(*)::integer as settled, array_agg(job_id::text || cause::text) filter (where cause <> 'submit') as further
     from settled`);
-  return { settled: rows[0]?.settled ?? 0, further: (rows[0]?.further ?? []).map(toEndedJob) };
+  return {
+    settled: rows[0]?.settled ?? 0,
+    further: (rows[0]?.further ?? []).map((text) => ({ ...toEndedJob(text), succeeded: true })),
+  };
 }
 
 /** A job that may have other runs, or others that wait for it, of which a run has ended; and why that run existed. */
 export interface EndedJob {
   job_id: string;
   cause: RunCause;
+  /** It is known that the run succeeded; else it ended somehow. */
+  succeeded?: true;
 }
 
 const idChars = 36;

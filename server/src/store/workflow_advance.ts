@@ -53,8 +53,10 @@ export async function advanceWorkflows(parts: WorkflowParts, segment: number, ne
 }
 
 async function noteNews(batch: Batch, news: readonly News[]): Promise<NotedStep[]> {
-  const jobIds = news.flatMap(({ ends }) => ends.map((end) => end.job_id));
-  const noted = jobIds.length === 0 ? [] : await noteRuns(batch, jobIds);
+  const noted = await noteRuns(
+    batch,
+    news.flatMap(({ ends }) => ends),
+  );
   const others = news.flatMap((one) => (one.others ? [one.workflow_id] : []));
   if (others.length > 0) noted.push(...(await noteExpired(batch, others)), ...(await noteWithin(batch, others)));
   return noted;

@@ -26,6 +26,8 @@ export interface StepOfJob {
   step: string;
   item: number;
   job_id: string;
+  /** It is known that its run succeeded. */
+  succeeded?: true;
 }
 
 /** The steps that these jobs are. Each is looked up by its key, whatever the planner thinks of so many. */
@@ -50,31 +52,64 @@ export interface NotedStep {
   reason: string | null;
 }
 
-/** Notes how the runs of these jobs ended, of those that have. The lists beside the joins make them index conditions. */
-export async function noteRuns({ tx, segment, at }: Held, jobIds: readonly string[]): Promise<NotedStep[]> {
-  const noted: NotedStep[] = [];
-  const runIds = jobIds.map(firstRunId);
-  for (const runs of new Set(runIds.map(segmentOf))) {
-    const some = uuids(
-      runIds.filter((id) => segmentOf(id) === runs),
-      (id) => id,
-    );
-    noted.push(
-      ...(await tx.query<NotedStep>(sql`
-        with ended as materialized (
-          select run_id, case when status = 'DROPPED' then 'CANCELLED' else status::text end as outcome,
-                 case when status = 'DROPPED' then 'dropped' else reason end as reason
-          from punctual.ended_runs
-          where segment = ${runs}::smallint and run_id = any (${some}::uuid[])
-        )
-        update punctual.workflow_steps s
-        set outcome = e.outcome, reason = e.reason, ended_at = ${momentOf(at)}
-        from ended e
-        where s.segment = ${segment}::smallint and s.run_id = e.run_id and s.run_id = any (${some}::uuid[]) and s.outcome is null
-        returning s.workflow_id, s.step, s.item, s.outcome, s.reason`)),
-    );
+interface RunOutcome {
+  run_id: string;
+  outcome: 'SUCCESS' | 'FAILED' | 'CANCELLED';
+  reason: string | null;
+}
+
+/** Notes how the runs of these steps ended, of those that have. Those known to have succeeded need not be looked up. */
+export async function noteRuns(held: Held, steps: readonly StepOfJob[]): Promise<NotedStep[]> {
+  const runsOf = (some: readonly StepOfJob[]): string[] => some.map(({ job_id }) => firstRunId(job_id));
+  const succeeded = runsOf(steps.filter((step) => step.succeeded === true));
+  const noted = await note(held, succeeded, { outcome: 'SUCCESS', reason: null });
+  const ways = new Map<string, RunOutcome[]>();
+  for (const end of await readOutcomes(held.tx, runsOf(steps.filter((step) => step.succeeded !== true)))) {
+    const way = `${end.outcome} ${end.reason}`;
+    ways.set(way, [...(ways.get(way) ?? []), end]);
+  }
+  for (const ends of ways.values()) {
+    const [first] = ends;
+    if (first !== undefined)
+      noted.push(
+        ...(await note(
+          held,
+          ends.map(({ run_id }) => run_id),
+          first,
+        )),
+      );
   }
   return noted;
+}
+
+/** No join, so that the plan is the same for one run and for a thousand. */
+async function note(
+  { tx, segment, at }: Held,
+  runIds: readonly string[],
+  { outcome, reason }: Pick<RunOutcome, 'outcome' | 'reason'>,
+): Promise<NotedStep[]> {
+  if (runIds.length === 0) return [];
+  const rows = await tx.query<Pick<NotedStep, 'workflow_id' | 'step' | 'item'>>(sql`
+    update punctual.workflow_steps
+    set outcome = ${outcome}, reason = ${reason}, ended_at = ${momentOf(at)}
+    where segment = ${segment}::smallint and run_id = any (${uuids(runIds, (id) => id)}::uuid[]) and outcome is null
+    returning workflow_id, step, item`);
+  return rows.map((row) => ({ ...row, outcome, reason }));
+}
+
+async function readOutcomes(tx: Queryable, runIds: readonly string[]): Promise<RunOutcome[]> {
+  const found: RunOutcome[] = [];
+  for (const segment of new Set(runIds.map(segmentOf))) {
+    const some = runIds.filter((id) => segmentOf(id) === segment);
+    found.push(
+      ...(await tx.query<RunOutcome>(sql`
+        select run_id, case when status = 'DROPPED' then 'CANCELLED' else status::text end as outcome,
+               case when status = 'DROPPED' then 'dropped' else reason end as reason
+        from punctual.ended_runs
+        where segment = ${segment}::smallint and run_id = any (${uuids(some, (id) => id)}::uuid[])`)),
+    );
+  }
+  return found;
 }
 
 /** Waits whose time is over fail. */
