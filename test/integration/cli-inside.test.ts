@@ -5,7 +5,7 @@ import type { Checkpoint, JobCreated } from '@punctual/contract';
 import { type Handler, Snooze } from '@punctual/sdk';
 import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
-import { runPunctual } from '../support/process.ts';
+import { terminalOf } from '../support/terminal.ts';
 
 const steps: Handler = async (run, ctx) => {
   await ctx.checkpoint({ page: 3 });
@@ -17,17 +17,7 @@ const steps: Handler = async (run, ctx) => {
 const house = await openHouse({ workers: 1, handlers: { steps } });
 after(() => house[Symbol.asyncDispose]());
 
-const ask = (words: string[], input = '') => runPunctual(words, { env: { PUNCTUAL_URL: house.url }, input });
-
-async function succeeds(words: string[], input = ''): Promise<string> {
-  const { code, stdout, stderr } = await ask(words, input);
-  assert.equal(code, 0, `punctual ${words.join(' ')}\n${stdout}${stderr}`);
-  return stdout;
-}
-
-async function parsed<T>(words: string[], input = ''): Promise<T> {
-  return JSON.parse(await succeeds([...words, '--json'], input)) as T;
-}
+const { ask, succeeds, parsed } = terminalOf(house);
 
 /** For long commands none of whose words has a space in it. */
 const typed = (line: string): string[] => line.split(' ');

@@ -3,20 +3,12 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import type { KeyLimit, KeyLimitPage, KeyUse } from '@punctual/contract';
 import { openHouse } from '../support/house.ts';
-import { runPunctual } from '../support/process.ts';
+import { terminalOf } from '../support/terminal.ts';
 
 const house = await openHouse();
 after(() => house[Symbol.asyncDispose]());
 
-const ask = (words: string[]) => runPunctual(words, { env: { PUNCTUAL_URL: house.url, TZ: 'UTC' } });
-
-async function succeeds(words: string[]): Promise<string> {
-  const { code, stdout, stderr } = await ask(words);
-  assert.equal(code, 0, `punctual ${words.join(' ')}\n${stdout}${stderr}`);
-  return stdout;
-}
-
-const parsed = async <T>(words: string[]): Promise<T> => JSON.parse(await succeeds([...words, '--json'])) as T;
+const { ask, succeeds, parsed } = terminalOf(house);
 
 test('limits are set, listed, shown and deleted', async () => {
   const set = ['limits', 'set', 'supplier', '--max-concurrency', '3', '--rate', '100/1m', '--burst', '10'];

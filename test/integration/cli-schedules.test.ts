@@ -9,6 +9,7 @@ import type { Calendar, Job, JobCreated, JobPage, Occurrence, OccurrencePage, Pr
 import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
 import { runPunctual } from '../support/process.ts';
+import { terminalOf } from '../support/terminal.ts';
 
 const house = await openHouse({ workers: 1 });
 const folder = mkdtempSync(path.join(tmpdir(), 'punctual-import-'));
@@ -17,17 +18,7 @@ after(async () => {
   await house[Symbol.asyncDispose]();
 });
 
-const ask = (words: string[], input = '') => runPunctual(words, { env: { PUNCTUAL_URL: house.url, TZ: 'UTC' }, input });
-
-async function succeeds(words: string[], input = ''): Promise<string> {
-  const { code, stdout, stderr } = await ask(words, input);
-  assert.equal(code, 0, `punctual ${words.join(' ')}\n${stdout}${stderr}`);
-  return stdout;
-}
-
-async function parsed<T>(words: string[], input = ''): Promise<T> {
-  return JSON.parse(await succeeds([...words, '--json'], input)) as T;
-}
+const { ask, succeeds, parsed } = terminalOf(house);
 
 const shown = async (id: string) => (await parsed<{ job: Job }>(['jobs', 'show', id])).job;
 

@@ -22,6 +22,7 @@ import { FatalError, type Handler } from '@punctual/sdk';
 import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
 import { cleanEnvironment, program, runPunctual } from '../support/process.ts';
+import { terminalOf } from '../support/terminal.ts';
 
 const handlers: Record<string, Handler> = {
   echo: (run, { log }) => {
@@ -41,17 +42,7 @@ handlers['fatal'] = (run) => {
 const house = await openHouse({ workers: 1, handlers });
 after(() => house[Symbol.asyncDispose]());
 
-const ask = (words: string[], input = '') => runPunctual(words, { env: { PUNCTUAL_URL: house.url }, input });
-
-async function succeeds(words: string[], input = ''): Promise<string> {
-  const { code, stdout, stderr } = await ask(words, input);
-  assert.equal(code, 0, `punctual ${words.join(' ')}\n${stdout}${stderr}`);
-  return stdout;
-}
-
-async function parsed<T>(words: string[], input = ''): Promise<T> {
-  return JSON.parse(await succeeds([...words, '--json'], input)) as T;
-}
+const { ask, succeeds, parsed } = terminalOf(house);
 
 /** A job that does not start by itself while the tests run. */
 const later = (...words: string[]) => parsed<JobCreated>(['jobs', 'create', '--type', 'echo', '--in', '1h', ...words]);

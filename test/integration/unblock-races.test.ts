@@ -15,7 +15,7 @@ import { dropUnmet } from '@punctual/server/internal/store/drop';
 import { checkInvariants } from '@punctual/server/internal/store/invariants';
 import { pauseJob, resumeJob, runJobNow } from '@punctual/server/internal/store/job_moves';
 import { createJobs } from '@punctual/server/internal/store/jobs';
-import { markMet, releaseMet } from '@punctual/server/internal/store/release';
+import { markNeeds, releaseMet } from '@punctual/server/internal/store/release';
 import { cancelRun } from '@punctual/server/internal/store/run_moves';
 import { getRun } from '@punctual/server/internal/store/runs';
 import { settleRuns } from '@punctual/server/internal/store/settle';
@@ -85,7 +85,7 @@ const need = (child: Made, parent: Made) => [{ job_id: child.job_id, parent_run_
 
 /** The two steps of a server whose parent ended as asked for. */
 async function release(on: Database, child: Made, parent: Made): Promise<number> {
-  await markMet(on, segmentOf(child), need(child, parent));
+  await markNeeds(on, segmentOf(child), need(child, parent), 'met');
   return (await releaseMet(on, segmentOf(child), [child.job_id])).length;
 }
 
@@ -155,7 +155,7 @@ describe('parent and parent', () => {
       const [early, late] = order.map((i) => parents[i] as Made) as [Made, Made];
       for (const parent of parents) await end(parent);
       // Both have marked their need before either looks: both see that nothing is left.
-      for (const parent of [early, late]) await markMet(db, 3, need(child, parent));
+      for (const parent of [early, late]) await markNeeds(db, 3, need(child, parent), 'met');
       const { first, second, waited } = await race(
         (tx) => releaseMet(tx, 3, [child.job_id]),
         () => releaseMet(db, 3, [child.job_id]),
@@ -172,7 +172,7 @@ describe('parent and parent', () => {
     const child = await submit(3, parents);
     for (const parent of parents) await end(parent);
     const { first, second } = await race(
-      async (tx) => markMet(tx, 3, need(child, parents[0])),
+      async (tx) => markNeeds(tx, 3, need(child, parents[0]), 'met'),
       () => release(db, child, parents[1]),
     );
     assert.deepEqual([first, second], [undefined, 0]);

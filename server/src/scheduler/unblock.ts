@@ -11,7 +11,7 @@ import { needAfter } from '../rules/dependency.ts';
 import { findEnded, readBlocked, readFacts, readUntold } from '../store/blocked.ts';
 import type { Database } from '../store/database.ts';
 import { dropUnmet } from '../store/drop.ts';
-import { markMet, releaseMet } from '../store/release.ts';
+import { markNeeds, releaseMet } from '../store/release.ts';
 import { followRetries, readMoved, reviveJobs } from '../store/revive.ts';
 import { type Concerned, noteTold, readConcerned } from '../store/unblock.ts';
 
@@ -141,7 +141,7 @@ export class Unblocker {
       const met = group.filter((row) => row.state === 'met');
       const unmet = group.filter((row) => row.state === 'failed');
       if (met.length > 0) {
-        await markMet(db, children, met);
+        await markNeeds(db, children, met, 'met');
         await this.#release(children, [...new Set(met.map((row) => row.job_id))]);
       }
       if (unmet.length > 0) this.#dropped(children, await dropUnmet(db, children, unmet));

@@ -1,7 +1,7 @@
 // Releases blocked runs: what they depend on has ended as asked for. They become ready, or wait for their own time, which
 // counts from here: while they were blocked they could not begin.
 //
-// A need that is met stays met, so nothing has to be held: each parent's end is marked and committed (markMet), and only
+// A need that is met stays met, so nothing has to be held: each parent's end is marked and committed (markNeeds), and only
 // then looked whether all needs of a child are met (releaseMet). Of two parents that end at once the one that looks last
 // sees both; if both see it, one of them deletes the row from `waiting`. Who dies between the two leaves a run that is
 // blocked although it waits for nothing, which the safety net finds.
@@ -15,11 +15,12 @@ export interface Released {
   in_ms: number | null;
 }
 
-/** Marks needs of jobs of one segment as met. */
-export async function markMet(
+/** Marks pending needs of jobs of one segment as met, or as failed. */
+export async function markNeeds(
   db: Queryable,
   segment: number,
   marks: readonly { job_id: string; parent_run_id: string }[],
+  state: 'met' | 'failed',
 ): Promise<void> {
   // In one order, so that two of us who mark the same never wait for each other.
   const inOrder = marks.map((mark) => mark.job_id + mark.parent_run_id).sort();
@@ -37,7 +38,7 @@ export async function markMet(
       ) p
     )
     update punctual.needs n
-    set state = 'met'
+    set state = ${state}::punctual.need_state
     from pending p
     where n.segment = ${segment}::smallint and n.ctid = p.row`);
 }
