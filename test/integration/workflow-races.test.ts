@@ -127,7 +127,11 @@ test('an advance that fails in the middle leaves nothing behind, and the next do
   const told = await news(id);
   const dying = {
     ...one,
-    lanes: { ensure: () => Promise.reject(new Error('the server dies here')) } as unknown as Book['lanes'],
+    lanes: {
+      known() {
+        throw new Error('the server dies here');
+      },
+    } as unknown as Book['lanes'],
   };
   await assert.rejects(advanceWorkflows(dying, segment, told), /dies here/);
   assert.deepEqual(await begun(), ['a']);
@@ -266,5 +270,16 @@ test('a retry and an advance with news of before: the old end is not taken for t
   );
   assert.equal(second.moves, 0);
   assert.deepEqual([await stateOf(id, 'a'), await stateOf(id, 'b')], ['QUEUED', 'PENDING']);
+  await whole();
+});
+
+test('many completions at once of a step whose dependents need a new lane: none waits for a connection of another', async () => {
+  const id = await begin({ w: { wait: {} }, next: { type: 'never-seen', needs: ['w'] } });
+  const token = await tokenOf(id);
+  const answers = await Promise.all(
+    Array.from({ length: 30 }, () => completeStep(two, { workflow_id: id, step: 'w' }, { token, result: 1 })),
+  );
+  assert.deepEqual([...new Set(answers.map(({ answer }) => answer))], ['SUCCESS']);
+  assert.deepEqual(await begun(), ['next']);
   await whole();
 });

@@ -29,6 +29,7 @@ import { registerRuns } from './runs.ts';
 import { registerSchedules } from './schedules.ts';
 import { registerService } from './service.ts';
 import { registerWorkers } from './workers.ts';
+import { registerWorkflowMoves } from './workflow_moves.ts';
 import { registerWorkflows } from './workflows.ts';
 
 export interface ApiParts {
@@ -98,6 +99,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   registerOperations(app, parts);
   registerKeyLimits(app, parts);
   registerWorkflows(app, parts);
+  registerWorkflowMoves(app, parts);
   registerWorkers(app, parts);
   registerService(app, parts);
   registerDashboard(app);

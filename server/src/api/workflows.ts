@@ -1,4 +1,4 @@
-// Workflows at the door.
+// Workflows at the door: created, scheduled, checked, read. What people do to them is in workflow_moves.ts.
 import { hash } from 'node:crypto';
 import {
   type CreateWorkflow,
@@ -9,7 +9,6 @@ import {
   PunctualError,
   type ScheduleWorkflow,
   type Workflow,
-  type WorkflowState,
   workflowRoutes,
 } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
@@ -18,16 +17,14 @@ import { type PreparedJob, prepareJob, type Refusal } from '../rules/job.ts';
 import { segmentOfKey } from '../rules/segment.ts';
 import { compileWorkflow, type Graph } from '../rules/workflow/definition.ts';
 import { planOf } from '../rules/workflow/show.ts';
-import { cancelWorkflow, completeStep, pauseWorkflow, resumeWorkflow } from '../store/workflow_moves.ts';
-import { retryWorkflow } from '../store/workflow_retry.ts';
-import { createWorkflow, getState, getStep, getWorkflow, listWorkflows } from '../store/workflows.ts';
+import { createWorkflow, getStep, getWorkflow, listWorkflows } from '../store/workflows.ts';
 import { idShape, makeCursor, numberShape, readCursor } from './cursor.ts';
 import { register } from './register.ts';
 import type { ApiParts } from './server.ts';
 import { checker } from './validation.ts';
 
 export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
-  const { db, segments, allSegments, workflows, sync, announcer, submitter, editor, flow } = parts;
+  const { db, segments, allSegments, workflows, submitter, editor, flow } = parts;
   const checkInner = checker(InnerWorkflow);
 
   const compile = (body: CreateWorkflow): Graph => {
@@ -36,20 +33,12 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
     const [first] = graph.refused;
     throw new PunctualError('invalid_workflow', { detail: `${first?.path} ${first?.message}`, errors: graph.refused });
   };
-  const requireId = (id: string): void => {
-    if (kindOf(id) !== 'workflow' || segmentOf(id) >= segments)
-      throw new PunctualError('workflow_not_found', { detail: `No workflow has the id ${id}.` });
-  };
   const requireWorkflow = async (id: string): Promise<Workflow> => {
-    requireId(id);
+    requireWorkflowId(id, segments);
     const workflow = await getWorkflow(db, id);
     if (workflow === null) throw new PunctualError('workflow_not_found', { detail: `No workflow has the id ${id}.` });
     return workflow;
   };
-  const standing = async (workflow_id: string): Promise<{ workflow_id: string; state: WorkflowState }> => ({
-    workflow_id,
-    state: (await getState(db, workflow_id)) ?? 'RUNNING',
-  });
   let turn = 0;
 
   register(app, workflowRoutes.createWorkflow, async ({ body, headers, request, reply }) => {
@@ -126,49 +115,15 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
       return { ...shown, next_cursor };
     },
   );
-
-  register(app, workflowRoutes.completeStep, async ({ params, body }) => {
-    requireId(params.workflow_id);
-    requireFlat(body.result, 'result');
-    if (Buffer.byteLength(JSON.stringify(body.result) ?? '') > limits.max_result_bytes)
-      throw new PunctualError('body_too_large', {
-        detail: `The result is larger than ${limits.max_result_bytes} bytes.`,
-      });
-    const { answer, outlook } = await completeStep(workflows.parts, params, body);
-    workflows.follow(outlook);
-    if (answer === 'timed_out') throw new PunctualError('step_ended', { detail: 'The step has timed out already.' });
-    return { ...params, state: answer };
-  });
-
-  register(app, workflowRoutes.cancelWorkflow, async ({ params: { workflow_id } }) => {
-    requireId(workflow_id);
-    const { answer: orders, outlook } = await cancelWorkflow(workflows.parts, workflow_id);
-    for (const order of orders) sync.cancel(order.session_id, order);
-    if (orders.length > 0) announcer.say({ cancels: orders });
-    workflows.follow(outlook);
-    return standing(workflow_id);
-  });
-
-  register(app, workflowRoutes.pauseWorkflow, async ({ params: { workflow_id } }) => {
-    requireId(workflow_id);
-    await pauseWorkflow(workflows.parts, workflow_id);
-    return standing(workflow_id);
-  });
-
-  register(app, workflowRoutes.resumeWorkflow, async ({ params: { workflow_id } }) => {
-    requireId(workflow_id);
-    workflows.follow(await resumeWorkflow(workflows.parts, workflow_id));
-    return standing(workflow_id);
-  });
-
-  register(app, workflowRoutes.retryWorkflow, async ({ params: { workflow_id }, body }) => {
-    requireId(workflow_id);
-    workflows.follow(await retryWorkflow(workflows.parts, workflow_id, body.from ?? null));
-    return standing(workflow_id);
-  });
 }
 
-function requireFlat(value: unknown, path: string): void {
+/** An id of something else, or of a segment that does not exist, is answered without asking the book. */
+export function requireWorkflowId(id: string, segments: number): void {
+  if (kindOf(id) !== 'workflow' || segmentOf(id) >= segments)
+    throw new PunctualError('workflow_not_found', { detail: `No workflow has the id ${id}.` });
+}
+
+export function requireFlat(value: unknown, path: string): void {
   if (!deeperThan(value, limits.max_payload_depth)) return;
   const message = `is nested deeper than ${limits.max_payload_depth} levels`;
   throw new PunctualError('invalid_input', { detail: `${path} ${message}`, errors: [{ path, message }] });

@@ -133,7 +133,9 @@ export class Workflows {
     const bySegment = new Map<number, News[]>();
     for (const one of news.values()) {
       const segment = segmentOf(one.workflow_id);
-      bySegment.set(segment, [...(bySegment.get(segment) ?? []), one]);
+      const mine = bySegment.get(segment);
+      if (mine === undefined) bySegment.set(segment, [one]);
+      else mine.push(one);
     }
     for (const [segment, all] of bySegment)
       for (let at = 0; at < all.length; at += maxBatch) await this.#advanceSome(segment, all.slice(at, at + maxBatch));

@@ -20,15 +20,8 @@ import {
 import type { GraphStep } from '../rules/workflow/definition.ts';
 import { type Batch, type LockedWorkflow, type Outlook, type WorkflowParts, withWorkflows } from './workflow_batch.ts';
 import type { KnownWorkflow } from './workflow_memory.ts';
-import {
-  loadResults,
-  type NotedStep,
-  nextItems,
-  noteExpired,
-  noteRuns,
-  noteWithin,
-  type StepOfJob,
-} from './workflow_steps.ts';
+import { loadResults } from './workflow_results.ts';
+import { type NotedStep, nextItems, noteExpired, noteRuns, noteWithin, type StepOfJob } from './workflow_steps.ts';
 
 /** What may have happened to a workflow. */
 export interface News {

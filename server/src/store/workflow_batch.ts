@@ -5,7 +5,7 @@ import { type Ended, type Situation, type StepNow } from '../rules/workflow/adva
 import { texts, uuids } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
 import { createJobs, type NewJob } from './jobs.ts';
-import { type Lanes, laneKeyOf } from './lanes.ts';
+import { type LaneKey, type Lanes, laneKeyOf } from './lanes.ts';
 import { sql } from './sql.ts';
 import type { KnownWorkflow, WorkflowMemory, WorkflowText } from './workflow_memory.ts';
 import {
@@ -27,6 +27,8 @@ export interface WorkflowParts {
   memory: WorkflowMemory;
   segments: number;
   defaultPriority: (queue: string) => number;
+  /** Its transactions are parts of another, which makes the lanes. */
+  nested?: true;
 }
 
 export interface Outlook {
@@ -64,6 +66,32 @@ export interface Batch extends Held {
   moves: number;
 }
 
+/** Lanes that do not exist yet: they are made outside of the transaction, which is then done again. */
+class MissingLanes extends Error {
+  readonly keys: readonly LaneKey[];
+  constructor(keys: readonly LaneKey[]) {
+    super('lanes are missing');
+    this.keys = keys;
+  }
+}
+
+const maxTries = 3;
+
+/**
+ * Does a transaction, and again when it lacks lanes. Making them within it would need a second connection while others may
+ * hold all of them, waiting for this one.
+ */
+export async function withLanes<T>(lanes: Lanes, transaction: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await transaction();
+    } catch (error) {
+      if (!(error instanceof MissingLanes) || tries === maxTries) throw error;
+      await lanes.ensure(error.keys);
+    }
+  }
+}
+
 /** Does the work with the rows of these workflows held, writes what it gathered, and commits. */
 export async function withWorkflows<T>(
   parts: WorkflowParts,
@@ -72,27 +100,18 @@ export async function withWorkflows<T>(
 ): Promise<{ answer: T; outlook: Outlook }> {
   const locked: Batch['locked'] = new Map();
   const changed: Batch['changed'] = new Map();
-  const done = await parts.db.transaction(async (tx) => {
-    const batch: Batch = {
-      ...{
-        parts,
-        tx,
-        segment,
-        at: null,
-        locked,
-        changed,
-        jobs: [],
-        steps: [],
-        items: [],
-        maps: [],
-        inner: [],
-        moves: 0,
-      },
-    };
-    if (ids.length > 0) await lockWorkflows(batch, ids);
-    const answer = await work(batch);
-    return { answer, outlook: await writeBatch(batch) };
-  });
+  const once = (): Promise<{ answer: T; outlook: Outlook }> => {
+    locked.clear();
+    changed.clear();
+    return parts.db.transaction(async (tx) => {
+      const empty = { jobs: [], steps: [], items: [], maps: [], inner: [], moves: 0 };
+      const batch: Batch = { parts, tx, segment, at: null, locked, changed, ...empty };
+      if (ids.length > 0) await lockWorkflows(batch, ids);
+      const answer = await work(batch);
+      return { answer, outlook: await writeBatch(batch) };
+    });
+  };
+  const done = parts.nested === true ? await once() : await withLanes(parts.lanes, once);
   // Only what is committed is remembered.
   for (const workflowId of changed.keys()) {
     const { known, turn, states } = locked.get(workflowId) as LockedWorkflow;
@@ -180,11 +199,8 @@ async function writeBatch(batch: Batch): Promise<Outlook> {
   );
   const outlook: Outlook = { ready: new Set(), parents: new Set(), moves: batch.moves, begun };
   if (batch.inner.length > 0) await insertInner(tx, segment, batch.inner);
-  const lanes = await parts.lanes.ensure(batch.jobs.map(({ job }) => laneKeyOf(job)));
-  for (const [i, job] of batch.jobs.entries()) {
-    job.lane_id = lanes[i]?.lane_id ?? 0;
-    outlook.ready.add(job.segment);
-  }
+  placeJobs(batch.jobs, parts.lanes);
+  for (const job of batch.jobs) outlook.ready.add(job.segment);
   for (const some of chunks(batch.jobs)) await createJobs(tx, some, []);
   const turns = [...batch.changed].map(([workflow_id, ended]) => ({
     workflow_id,
@@ -203,6 +219,17 @@ async function writeBatch(batch: Batch): Promise<Outlook> {
     if (ended !== null && known.parent_id !== null) outlook.parents.add(known.parent_id);
   }
   return outlook;
+}
+
+function placeJobs(jobs: readonly NewJob[], lanes: Lanes): void {
+  const missing: LaneKey[] = [];
+  for (const row of jobs) {
+    const key = laneKeyOf(row.job);
+    const lane = lanes.known(key);
+    if (lane === undefined) missing.push(key);
+    else row.lane_id = lane.lane_id;
+  }
+  if (missing.length > 0) throw new MissingLanes(missing);
 }
 
 function* chunks<T>(all: readonly T[]): Generator<readonly T[]> {

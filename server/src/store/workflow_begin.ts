@@ -7,7 +7,7 @@ import type { Database, Queryable } from './database.ts';
 import { endTakenRun, putBack, type TakenRun } from './run_moves.ts';
 import type { EndedJob } from './settle.ts';
 import { sql } from './sql.ts';
-import type { Outlook, WorkflowParts } from './workflow_batch.ts';
+import { type Outlook, type WorkflowParts, withLanes } from './workflow_batch.ts';
 import { createWorkflow } from './workflows.ts';
 
 export interface Begun {
@@ -21,42 +21,48 @@ export async function beginOne(
   segment: number,
   laneIds: readonly number[],
 ): Promise<Begun | null> {
-  return parts.db.transaction(async (tx) => {
-    const run = await takeReady(tx, segment, laneIds);
-    if (run === null) return null;
-    const ended: EndedJob = { job_id: run.job_id, cause: run.cause };
-    const job = await readJob(tx, run);
-    if (job === null || job.cancelled) {
-      await endTakenRun(tx, run, { status: 'CANCELLED', reason: 'job_cancelled' });
-      return { ended, outlook: null };
-    }
-    if (job.paused) {
-      await putBack(tx, run, { paused: true });
-      return { ended, outlook: null };
-    }
-    const begins = parseBegins(job.executor);
-    const definition = { steps: (begins?.steps ?? {}) as Parameters<typeof compileWorkflow>[0]['steps'] };
-    const graph = compileWorkflow(definition, () => []);
-    if ('refused' in graph) {
-      const [first] = graph.refused;
-      await endRun(tx, run, {
-        status: 'FAILED',
-        error: `The workflow cannot be run: ${first?.path} ${first?.message}`,
-        result: null,
-      });
-      return { ended, outlook: null };
-    }
-    const input = begins?.input === undefined ? null : JSON.stringify(begins.input);
-    const { workflow_id, outlook } = await createWorkflow(
-      { ...parts, db: withinOne(tx) },
-      {
-        ...{ workflow_id: newId('workflow', segment), name: job.name, user_id: job.user_id, once: null },
-        ...{ definition: JSON.stringify(definition), graph, input, job_id: run.job_id, run_id: run.run_id },
-      },
-    );
-    await endRun(tx, run, { status: 'SUCCESS', error: null, result: JSON.stringify({ workflow_id }) });
-    return { ended, outlook };
-  });
+  return withLanes(parts.lanes, () => parts.db.transaction((tx) => beginWithin(tx, parts, { segment, laneIds })));
+}
+
+async function beginWithin(
+  tx: Queryable,
+  parts: WorkflowParts,
+  { segment, laneIds }: { segment: number; laneIds: readonly number[] },
+): Promise<Begun | null> {
+  const run = await takeReady(tx, segment, laneIds);
+  if (run === null) return null;
+  const ended: EndedJob = { job_id: run.job_id, cause: run.cause };
+  const job = await readJob(tx, run);
+  if (job === null || job.cancelled) {
+    await endTakenRun(tx, run, { status: 'CANCELLED', reason: 'job_cancelled' });
+    return { ended, outlook: null };
+  }
+  if (job.paused) {
+    await putBack(tx, run, { paused: true });
+    return { ended, outlook: null };
+  }
+  const begins = parseBegins(job.executor);
+  const definition = { steps: (begins?.steps ?? {}) as Parameters<typeof compileWorkflow>[0]['steps'] };
+  const graph = compileWorkflow(definition, () => []);
+  if ('refused' in graph) {
+    const [first] = graph.refused;
+    await endRun(tx, run, {
+      status: 'FAILED',
+      error: `The workflow cannot be run: ${first?.path} ${first?.message}`,
+      result: null,
+    });
+    return { ended, outlook: null };
+  }
+  const input = begins?.input === undefined ? null : JSON.stringify(begins.input);
+  const { workflow_id, outlook } = await createWorkflow(
+    { ...parts, db: withinOne(tx), nested: true },
+    {
+      ...{ workflow_id: newId('workflow', segment), name: job.name, user_id: job.user_id, once: null },
+      ...{ definition: JSON.stringify(definition), graph, input, job_id: run.job_id, run_id: run.run_id },
+    },
+  );
+  await endRun(tx, run, { status: 'SUCCESS', error: null, result: JSON.stringify({ workflow_id }) });
+  return { ended, outlook };
 }
 
 /** A database whose transactions are parts of this one. */

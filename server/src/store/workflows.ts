@@ -17,7 +17,7 @@ import { type Page, type PageRequest, readPage, rowsPerSegment } from './pages.t
 import { join, part, sql } from './sql.ts';
 import { walkOn } from './workflow_advance.ts';
 import { type Outlook, type WorkflowParts, withWorkflows } from './workflow_batch.ts';
-import { loadResults } from './workflow_steps.ts';
+import { loadResults } from './workflow_results.ts';
 
 export interface NewWorkflow {
   workflow_id: string;
