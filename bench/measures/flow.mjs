@@ -64,7 +64,7 @@ export const flow = {
         priorities_drain: priorities.seconds / plain.seconds,
         ...steps.values,
       },
-      detail: { plain: first, held, keys, limit, priorities, plain_again: last, steps: steps.detail },
+      detail: { plain: first, held, keys, limit, priorities, plain_again: last, ...steps.detail },
     };
   },
 };

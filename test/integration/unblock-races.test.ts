@@ -15,7 +15,7 @@ import { dropUnmet } from '@punctual/server/internal/store/drop';
 import { checkInvariants } from '@punctual/server/internal/store/invariants';
 import { pauseJob, resumeJob, runJobNow } from '@punctual/server/internal/store/job_moves';
 import { createJobs } from '@punctual/server/internal/store/jobs';
-import { markMet, releaseMet } from '@punctual/server/internal/store/release';
+import { meetNeeds, releaseMet } from '@punctual/server/internal/store/release';
 import { cancelRun } from '@punctual/server/internal/store/run_moves';
 import { getRun } from '@punctual/server/internal/store/runs';
 import { settleRuns } from '@punctual/server/internal/store/settle';
@@ -85,8 +85,8 @@ const need = (child: Made, parent: Made) => [{ job_id: child.job_id, parent_run_
 
 /** The two steps of a server whose parent ended as asked for. */
 async function release(on: Database, child: Made, parent: Made): Promise<number> {
-  await markMet(on, segmentOf(child), need(child, parent));
-  return (await releaseMet(on, segmentOf(child), [child.job_id])).length;
+  const released = await meetNeeds(on, segmentOf(child), need(child, parent));
+  return released.length + (await releaseMet(on, segmentOf(child), [child.job_id])).length;
 }
 
 /** A server that does nothing of itself. */
@@ -154,8 +154,12 @@ describe('parent and parent', () => {
       const child = await submit(3, parents);
       const [early, late] = order.map((i) => parents[i] as Made) as [Made, Made];
       for (const parent of parents) await end(parent);
-      // Both have marked their need before either looks: both see that nothing is left.
-      for (const parent of [early, late]) await markMet(db, 3, need(child, parent));
+      // Neither sees the mark of the other, so neither releases the child; when they look again, both see that nothing is left.
+      const marks = await race(
+        (tx) => meetNeeds(tx, 3, need(child, early)),
+        () => meetNeeds(db, 3, need(child, late)),
+      );
+      assert.deepEqual([marks.first, marks.second, marks.waited], [[], [], false]);
       const { first, second, waited } = await race(
         (tx) => releaseMet(tx, 3, [child.job_id]),
         () => releaseMet(db, 3, [child.job_id]),
@@ -172,13 +176,43 @@ describe('parent and parent', () => {
     const child = await submit(3, parents);
     for (const parent of parents) await end(parent);
     const { first, second } = await race(
-      async (tx) => markMet(tx, 3, need(child, parents[0])),
+      (tx) => meetNeeds(tx, 3, need(child, parents[0])),
       () => release(db, child, parents[1]),
     );
-    assert.deepEqual([first, second], [undefined, 0]);
+    assert.deepEqual([first, second], [[], 0]);
     assert.equal((await releaseMet(db, 3, [child.job_id])).length, 1);
     await server().tend();
     await whole();
+  });
+
+  test('who ends last, or alone, releases the child with its mark', async () => {
+    const parents = [await submit(1), await submit(2)] as [Made, Made];
+    const [child, other] = [await submit(3, parents), await submit(3, [parents[0]])];
+    for (const parent of parents) await end(parent);
+    const marks = [...need(child, parents[0]), ...need(other, parents[0])];
+    assert.deepEqual(await meetNeeds(db, 3, marks), [{ job_id: other.job_id, in_ms: null }]);
+    assert.deepEqual(await meetNeeds(db, 3, need(child, parents[1])), [{ job_id: child.job_id, in_ms: null }]);
+    assert.deepEqual(await meetNeeds(db, 3, marks), [], 'again there is nothing to do');
+    await server().tend();
+    await whole();
+  });
+
+  test('a need that names another run by the time it is marked is not met', async () => {
+    const [parent, next] = [await submit(1), await submit(2)];
+    const child = await submit(3, [parent]);
+    await end(parent);
+    const { second, waited } = await race(
+      (tx) =>
+        tx.query({
+          name: '',
+          text: 'with was as (delete from punctual.needs where job_id = $1 returning *) insert into punctual.needs select segment, job_id, $2, place, on_condition from was',
+          values: [child.job_id, next.run_id],
+        }),
+      () => release(db, child, parent),
+    );
+    assert.ok(waited);
+    assert.equal(second, 0);
+    assert.equal(await status(child), 'BLOCKED');
   });
 
   test('one parent succeeds and one fails at once: the child is dropped whoever is first', async () => {

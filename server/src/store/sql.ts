@@ -40,6 +40,14 @@ export function join(parts: readonly Fragment[], separator: ' and ' | ' union al
   return new Fragment(['', ...parts.slice(1).map(() => separator), ''], parts);
 }
 
+/**
+ * For rows that are found by their ctid: the segment they must be in, said so that its index is of no use. A plan that was
+ * made while the table was small would else go through all of the segment to find them.
+ */
+export function ofSegment(column: Fragment, segment: number): Fragment {
+  return part`${column} is not distinct from ${segment}::smallint`;
+}
+
 export type { Fragment };
 
 function flatten(strings: readonly string[], inputs: readonly unknown[], values: unknown[]): string {
