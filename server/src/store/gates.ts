@@ -4,7 +4,7 @@ import { int4s } from './arrays.ts';
 import { resetBreaker } from './breakers.ts';
 import type { Database, Queryable } from './database.ts';
 import { changeFlow } from './flow.ts';
-import { sql } from './sql.ts';
+import { ofSegment, part, sql } from './sql.ts';
 
 interface GateRow extends Omit<Gate, 'changed_at'> {
   changed_at: Date;
@@ -50,7 +50,7 @@ export async function dropReady(
   const rows = await db.query<{ dropped: number; further: string[] | null }>(sql`
     with taken as (
       delete from punctual.ready
-      where segment = ${segment}::smallint
+      where ${ofSegment(part`segment`, segment)}
         and ctid = any (array(
           select next.ctid
           from unnest(${int4s(laneIds, (id) => id)}::integer[]) l (lane_id)

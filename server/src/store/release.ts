@@ -12,7 +12,7 @@
 import { uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { firstRunOf } from './jobs.ts';
-import { type Fragment, ofSegment, part, sql } from './sql.ts';
+import { type Fragment, ofSegment, part, sql, theOne } from './sql.ts';
 
 export interface Released {
   job_id: string;
@@ -32,8 +32,8 @@ function goOn(segment: number): Fragment {
       cross join lateral (
         select w.run_id
         from punctual.waiting w
-        where w.segment = ${segment}::smallint and w.job_id = f.job_id and w.cause <> 'submit' and w.reason = 'dependency'
-        limit 1
+        where w.segment = ${segment}::smallint and w.cause <> 'submit' and w.reason = 'dependency'
+          and ${theOne(part`w.job_id`, part`f.job_id`)}
       ) r
     ),
     freed as (
@@ -45,8 +45,7 @@ function goOn(segment: number): Fragment {
           cross join lateral (
             select b.ctid as row
             from punctual.waiting b
-            where b.segment = ${segment}::smallint and b.run_id = c.run_id and b.reason = 'dependency'
-            limit 1
+            where b.segment = ${segment}::smallint and b.reason = 'dependency' and ${theOne(part`b.run_id`, part`c.run_id`)}
           ) b
         ))
         and w.reason = 'dependency'

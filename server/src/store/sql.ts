@@ -48,6 +48,15 @@ export function ofSegment(column: Fragment, segment: number): Fragment {
   return part`${column} is not distinct from ${segment}::smallint`;
 }
 
+/**
+ * The end of a look-up of one row of a segment: its `column` is `value`. Every index begins with the segment, and while a
+ * table is small each seems as good as the others; the plan that is then cached may go through all of the segment. Only one
+ * index has the order that is asked for here, so that one is taken.
+ */
+export function theOne(column: Fragment, value: Fragment): Fragment {
+  return part`${column} >= ${value} and ${column} <= ${value} order by ${column} limit 1`;
+}
+
 export type { Fragment };
 
 function flatten(strings: readonly string[], inputs: readonly unknown[], values: unknown[]): string {
