@@ -12,7 +12,7 @@ export async function noteStatements(bench, databaseUrl) {
   const rows = await ask(
     databaseUrl,
     `
-    select calls, rows, round(total_exec_time) as ms, round((total_exec_time / calls)::numeric, 3) as ms_each,
+    select calls, rows, round(total_exec_time) as ms, round((total_exec_time / nullif(calls, 0))::numeric, 3) as ms_each,
       wal_bytes::float8 as wal, left(regexp_replace(query, '\\s+', ' ', 'g'), 300) as text
     from pg_stat_statements where dbid = (select oid from pg_database where datname = current_database())
     order by total_exec_time desc limit 15`,

@@ -32,7 +32,7 @@ async function main() {
   const peers = options.peers ? await findPeers({ say }) : { present: [], node: null };
   const profile = process.env.BENCH_PROF === undefined ? null : path.resolve(process.env.BENCH_PROF);
   if (profile !== null) mkdirSync(path.join(profile, 'worker-thread'), { recursive: true });
-  const stage = await openStage({ say, profile });
+  const stage = await openStage({ say, profile, statements: chosen.some((measure) => measure.statements) });
   closing = () => stage.close();
   const bench = {
     stage,

@@ -9,12 +9,13 @@ import { start } from './children.mjs';
 import { ask, databaseAt, forget, forgetAll } from './postgres.mjs';
 import { cpuSeconds, treeCpuSeconds } from './procfs.mjs';
 
-export async function openStage({ say, profile }) {
+/** `statements`: PostgreSQL counts what each statement takes, for measures that ask (statements.mjs). */
+export async function openStage({ say, profile, statements = false }) {
   // Memory would be no test of durable commits: /var/tmp is on disk where /tmp may not be.
   const folder = mkdtempSync(path.join(process.env.BENCH_DIR ?? '/var/tmp', 'punctual-bench-'));
   const postgres = await startEmbedded({
     dataDir: path.join(folder, 'postgres'),
-    ...(profile === null ? {} : profiling(profile)),
+    ...(profile === null ? (statements ? { settings: counting } : {}) : profiling(profile)),
   });
   say(`PostgreSQL runs in ${folder}`);
   let redis = null;
@@ -52,12 +53,15 @@ export async function openStage({ say, profile }) {
   };
 }
 
+const counting = { shared_preload_libraries: 'pg_stat_statements', 'pg_stat_statements.track_planning': 'on' };
+
 /** Statements are counted, and one of fifty is explained in DIR/postgres.log. */
 function profiling(folder) {
   const file = createWriteStream(path.join(folder, 'postgres.log'));
   return {
     log: (line) => file.write(`${line}\n`),
     settings: {
+      ...counting,
       shared_preload_libraries: 'pg_stat_statements,auto_explain',
       'auto_explain.log_min_duration': '0',
       'auto_explain.sample_rate': '0.02',

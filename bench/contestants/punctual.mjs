@@ -12,8 +12,8 @@ export const punctual = {
   store: 'postgres',
   ours: true,
 
-  async openWorker({ url, slots = defaultSlots }, onStart) {
-    const handlers = { [jobType]: (run) => onStart(run.payload) };
+  async openWorker({ url, slots = defaultSlots, types = [jobType] }, onStart) {
+    const handlers = Object.fromEntries(types.map((type) => [type, (run) => onStart(run.payload ?? {})]));
     const worker = new Worker({ url, slots, handlers });
     await worker.start();
     return { close: () => worker.stop({ graceMs: 0 }) };
@@ -24,9 +24,10 @@ export const punctual = {
     return n;
   },
 
-  async unsettled({ databaseUrl }) {
-    const text = 'select exists (select from punctual.ready) or exists (select from punctual.running) as yes';
-    const [{ yes }] = await ask(databaseUrl, text);
+  /** `gated`: what is ready may be held; then only what was started counts. */
+  async unsettled({ databaseUrl, gated = false }) {
+    const ready = gated ? 'false' : 'exists (select from punctual.ready)';
+    const [{ yes }] = await ask(databaseUrl, `select ${ready} or exists (select from punctual.running) as yes`);
     return yes;
   },
 };

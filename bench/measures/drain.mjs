@@ -33,6 +33,11 @@ export const drain = {
 
 export async function drainOnce(house, n) {
   await house.load.ask('fill', { n });
+  return drainFilled(house, n);
+}
+
+/** Drains what waits already. */
+export async function drainFilled(house, n) {
   await house.analyze();
   const before = await house.moment();
   const worker = await house.startWorker();

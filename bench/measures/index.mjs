@@ -3,10 +3,12 @@
 //   rows        lines of the table: { key, title, unit, better, must, aim }; goals are { ratio, least, most, text }
 //   peers       who else takes part; quickPeers: only the strongest here, for --quick
 //   byName      only when asked for with --only; notQuick: with --quick only then
+//   statements  it asks what statements take; PostgreSQL then counts them all
 //   measure(bench, contestant) → { values: { key: number }, detail }
 import { bulk } from './bulk.mjs';
 import { drain } from './drain.mjs';
 import { due } from './due.mjs';
+import { flow } from './flow.mjs';
 import { future } from './future.mjs';
 import { latency } from './latency.mjs';
 import { lateness } from './lateness.mjs';
@@ -16,4 +18,17 @@ import { schedules } from './schedules.mjs';
 import { snapshot } from './snapshot.mjs';
 import { submit } from './submit.mjs';
 
-export const measures = [submit, bulk, drain, lifecycle, latency, lateness, due, future, memory, snapshot, schedules];
+export const measures = [
+  submit,
+  bulk,
+  drain,
+  lifecycle,
+  latency,
+  lateness,
+  due,
+  future,
+  memory,
+  snapshot,
+  schedules,
+  flow,
+];

@@ -2,7 +2,7 @@
 // and the tests.
 
 import { openApi } from './api/server.ts';
-import { newToken, segmentOf } from './base/ids.ts';
+import { newToken } from './base/ids.ts';
 import { type Logger, openLog } from './base/log.ts';
 import { openMetrics } from './base/metrics.ts';
 import type { Config } from './config.ts';
@@ -119,9 +119,10 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       if (entry.size > 0) admitter.wake(entry);
       if (nextMs !== null) announcer.say({ nextMs });
     },
-    onBlocked: (parents) => {
-      loops.depended(parents);
-      announcer.say({ parents: new Set([...parents].map(segmentOf)) });
+    onBlocked: (on) => {
+      loops.hasDependents(on.segments);
+      if (on.earlier.size > 0) loops.depended(on.earlier);
+      announcer.say({ parents: on.segments });
     },
     onScheduled: (where) => {
       for (const segment of where) loops.planSoon(segment);

@@ -88,7 +88,7 @@ test('one bulk fans out and in again, whatever the order of its items', async ()
   ];
   const { jobs } = await house.client.jobs.createMany(items);
   const runs = await Promise.all(jobs.map(({ job_id }) => house.ended(job_id)));
-  assert.ok(runs.every((run) => run.status === 'SUCCESS' && run.attempt_number === 1));
+  assert.ok(runs.every((run) => run.status === 'SUCCESS'));
   const [end, begin] = [runs[0] as Run, runs.at(-1) as Run];
   for (const middle of runs.slice(1, -1)) {
     assert.ok((middle.start_time ?? '') >= (begin.end_time ?? ''));

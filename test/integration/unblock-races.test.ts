@@ -9,18 +9,19 @@ import { openMetrics } from '@punctual/server/internal/base/metrics';
 import { prepareJob } from '@punctual/server/internal/rules/job';
 import { Unblocker } from '@punctual/server/internal/scheduler/unblock';
 import { type ClaimedRun, claimRuns } from '@punctual/server/internal/store/claim';
-import type { Database, Queryable } from '@punctual/server/internal/store/database';
+import { type Database, type Queryable, within } from '@punctual/server/internal/store/database';
 import { redriveOne } from '@punctual/server/internal/store/dead_letters';
 import { dropUnmet } from '@punctual/server/internal/store/drop';
 import { checkInvariants } from '@punctual/server/internal/store/invariants';
 import { pauseJob, resumeJob, runJobNow } from '@punctual/server/internal/store/job_moves';
 import { createJobs } from '@punctual/server/internal/store/jobs';
-import { markNeeds, releaseMet } from '@punctual/server/internal/store/release';
+import { meetNeeds, releaseMet } from '@punctual/server/internal/store/release';
 import { cancelRun } from '@punctual/server/internal/store/run_moves';
 import { getRun } from '@punctual/server/internal/store/runs';
 import { settleRuns } from '@punctual/server/internal/store/settle';
 import { registerSession } from '@punctual/server/internal/store/workers';
 import { type Book, echoWorker, openBook } from '../support/book.ts';
+import { race as raceIn } from '../support/race.ts';
 
 const slot = { session_id: randomUUID() as string, worker_id: 'w' };
 let book: Book;
@@ -85,8 +86,8 @@ const need = (child: Made, parent: Made) => [{ job_id: child.job_id, parent_run_
 
 /** The two steps of a server whose parent ended as asked for. */
 async function release(on: Database, child: Made, parent: Made): Promise<number> {
-  await markNeeds(on, segmentOf(child), need(child, parent), 'met');
-  return (await releaseMet(on, segmentOf(child), [child.job_id])).length;
+  const released = await meetNeeds(on, segmentOf(child), need(child, parent));
+  return released.length + (await releaseMet(on, segmentOf(child), [child.job_id])).length;
 }
 
 /** A server that does nothing of itself. */
@@ -96,36 +97,13 @@ function server(on: Database = db): Unblocker {
   return new Unblocker({ db: on, metrics, segments: Array.from({ length: 16 }, (_, i) => i), onReleased: () => {} });
 }
 
-const within = (tx: Queryable): Database => ({
-  query: tx.query.bind(tx),
-  transaction: (work) => work(tx),
-  close: async () => {},
-});
-
 /** Does `first` in a transaction that stays open until `second` waits for it or is done, then commits. */
 async function race<A, B>(
   first: (tx: Database) => Promise<A>,
   second: () => Promise<B>,
 ): Promise<{ first: A; second: B; waited: boolean }> {
-  let done = false;
-  let waited = false;
-  let other: Promise<B> | undefined;
-  const result = await db.transaction(async (tx) => {
-    const answer = await first(within(tx));
-    other = second().finally(() => {
-      done = true;
-    });
-    other.catch(() => {});
-    for (let i = 0; i < 200 && !done && !waited; i++) {
-      const blocked = await book.query(
-        `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-      );
-      waited = blocked.length > 0;
-      if (!waited) await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-    return answer;
-  });
-  return { first: result, second: await (other as Promise<B>), waited };
+  const { secondWaited: waited, ...results } = await raceIn(db, (tx) => first(within(tx)), second);
+  return { ...results, waited };
 }
 
 const status = async ({ run_id }: { run_id: string }): Promise<string | undefined> =>
@@ -154,8 +132,12 @@ describe('parent and parent', () => {
       const child = await submit(3, parents);
       const [early, late] = order.map((i) => parents[i] as Made) as [Made, Made];
       for (const parent of parents) await end(parent);
-      // Both have marked their need before either looks: both see that nothing is left.
-      for (const parent of [early, late]) await markNeeds(db, 3, need(child, parent), 'met');
+      // Neither sees the mark of the other, so neither releases the child; when they look again, both see that nothing is left.
+      const marks = await race(
+        (tx) => meetNeeds(tx, 3, need(child, early)),
+        () => meetNeeds(db, 3, need(child, late)),
+      );
+      assert.deepEqual([marks.first, marks.second, marks.waited], [[], [], false]);
       const { first, second, waited } = await race(
         (tx) => releaseMet(tx, 3, [child.job_id]),
         () => releaseMet(db, 3, [child.job_id]),
@@ -172,13 +154,43 @@ describe('parent and parent', () => {
     const child = await submit(3, parents);
     for (const parent of parents) await end(parent);
     const { first, second } = await race(
-      async (tx) => markNeeds(tx, 3, need(child, parents[0]), 'met'),
+      (tx) => meetNeeds(tx, 3, need(child, parents[0])),
       () => release(db, child, parents[1]),
     );
-    assert.deepEqual([first, second], [undefined, 0]);
+    assert.deepEqual([first, second], [[], 0]);
     assert.equal((await releaseMet(db, 3, [child.job_id])).length, 1);
     await server().tend();
     await whole();
+  });
+
+  test('who ends last, or alone, releases the child with its mark', async () => {
+    const parents = [await submit(1), await submit(2)] as [Made, Made];
+    const [child, other] = [await submit(3, parents), await submit(3, [parents[0]])];
+    for (const parent of parents) await end(parent);
+    const marks = [...need(child, parents[0]), ...need(other, parents[0])];
+    assert.deepEqual(await meetNeeds(db, 3, marks), [{ job_id: other.job_id, in_ms: null }]);
+    assert.deepEqual(await meetNeeds(db, 3, need(child, parents[1])), [{ job_id: child.job_id, in_ms: null }]);
+    assert.deepEqual(await meetNeeds(db, 3, marks), [], 'again there is nothing to do');
+    await server().tend();
+    await whole();
+  });
+
+  test('a need that names another run by the time it is marked is not met', async () => {
+    const [parent, next] = [await submit(1), await submit(2)];
+    const child = await submit(3, [parent]);
+    await end(parent);
+    const { second, waited } = await race(
+      (tx) =>
+        tx.query({
+          name: '',
+          text: 'with was as (delete from punctual.needs where job_id = $1 returning *) insert into punctual.needs select segment, job_id, $2, place, on_condition from was',
+          values: [child.job_id, next.run_id],
+        }),
+      () => release(db, child, parent),
+    );
+    assert.ok(waited);
+    assert.equal(second, 0);
+    assert.equal(await status(child), 'BLOCKED');
   });
 
   test('one parent succeeds and one fails at once: the child is dropped whoever is first', async () => {

@@ -74,8 +74,8 @@ export interface SubmitterOptions {
    * the first of those is due.
    */
   onCreated: (created: Where & { nextMs: number | null }) => void;
-  /** Told after the commit of jobs that depend on others: on which runs. */
-  onBlocked: (parents: Set<string>) => void;
+  /** Told after the commit of jobs that depend on others: on runs of which segments, and on which that may have ended. */
+  onBlocked: (on: { segments: Set<number>; earlier: Set<string> }) => void;
   /** Told after the commit of recurring jobs: in which segments. */
   onScheduled: (segments: Set<number>) => void;
 }
@@ -254,7 +254,7 @@ export class Submitter {
     const recurring = rows.filter(({ job }) => job.schedule !== null);
     if (recurring.length > 0) this.#options.onScheduled(new Set(recurring.map((row) => row.segment)));
     const parents = new Set(rows.flatMap(({ needs = [] }) => needs.map((need) => need.parent_run_id)));
-    if (parents.size > 0) this.#options.onBlocked(parents);
+    if (parents.size > 0) this.#options.onBlocked(dependedOn(parents, rows));
     if (created.granted === null)
       onCreated({ ...whereTo(rows, created, this.#options.lanes), nextMs: created.next_ms });
     const won = new Set(created.won);
@@ -303,6 +303,13 @@ function needsOf(job_id: string, needs: readonly Need[], jobIds: readonly string
     on,
     place,
   }));
+}
+
+/** Runs that were just made cannot have ended. */
+function dependedOn(parents: Set<string>, rows: readonly NewJob[]): { segments: Set<number>; earlier: Set<string> } {
+  const segments = new Set([...parents].map(segmentOf));
+  for (const { run_id } of rows) parents.delete(run_id);
+  return { segments, earlier: parents };
 }
 
 /** Which of the future jobs were due already only the statement knows: if some were, they may be anywhere. */

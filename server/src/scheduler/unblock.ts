@@ -11,9 +11,9 @@ import { needAfter } from '../rules/dependency.ts';
 import { findEnded, readBlocked, readFacts, readUntold } from '../store/blocked.ts';
 import type { Database } from '../store/database.ts';
 import { dropUnmet } from '../store/drop.ts';
-import { markNeeds, releaseMet } from '../store/release.ts';
+import { meetNeeds, type Released, releaseMet } from '../store/release.ts';
 import { followRetries, readMoved, reviveJobs } from '../store/revive.ts';
-import { type Concerned, noteTold, readConcerned } from '../store/unblock.ts';
+import { type Concerned, forgetMet, noteFailed, readConcerned } from '../store/unblock.ts';
 
 export interface UnblockParts {
   db: Database;
@@ -140,17 +140,27 @@ export class Unblocker {
     for (const [children, group] of groupBySegment(told, (row) => row.job_id)) {
       const met = group.filter((row) => row.state === 'met');
       const unmet = group.filter((row) => row.state === 'failed');
-      if (met.length > 0) {
-        await markNeeds(db, children, met, 'met');
-        await this.#release(children, [...new Set(met.map((row) => row.job_id))]);
-      }
+      if (met.length > 0) await this.#meet(children, met);
       if (unmet.length > 0) this.#dropped(children, await dropUnmet(db, children, unmet));
     }
-    if (told.length > 0) await noteTold(db, segment, told);
+    const [met, failed] = [told.filter((row) => row.state === 'met'), told.filter((row) => row.state === 'failed')];
+    if (met.length > 0) await forgetMet(db, segment, met);
+    if (failed.length > 0) await noteFailed(db, segment, failed);
+  }
+
+  async #meet(segment: number, met: readonly { job_id: string; parent_run_id: string }[]): Promise<void> {
+    const released = await meetNeeds(this.#parts.db, segment, met);
+    this.#released(segment, released);
+    const gone = new Set(released.map((run) => run.job_id));
+    const left = new Set(met.flatMap(({ job_id }) => (gone.has(job_id) ? [] : [job_id])));
+    if (left.size > 0) await this.#release(segment, [...left]);
   }
 
   async #release(segment: number, jobIds: readonly string[]): Promise<void> {
-    const released = await releaseMet(this.#parts.db, segment, jobIds);
+    this.#released(segment, await releaseMet(this.#parts.db, segment, jobIds));
+  }
+
+  #released(segment: number, released: readonly Released[]): void {
     if (released.length === 0) return;
     const nextMs = Math.min(...released.map((run) => run.in_ms ?? Number.POSITIVE_INFINITY));
     this.#parts.onReleased(segment, nextMs === Number.POSITIVE_INFINITY ? null : nextMs);

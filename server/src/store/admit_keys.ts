@@ -3,7 +3,7 @@
 import { fairRoom, type KeyState, refill } from '../rules/admit.ts';
 import { texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { type Fragment, part, sql, theOne } from './sql.ts';
 
 export type Fair = ReadonlyMap<string, { share: number; weights: Record<string, number> }>;
 
@@ -79,7 +79,7 @@ export const holdsPlace = part`coalesce(
   (select l.entry_lane_id is not null
    from punctual.ready r
    join punctual.lanes l using (lane_id)
-   where r.segment = h.segment and r.run_id = h.run_id),
+   where r.segment = h.segment and ${theOne(part`r.run_id`, part`h.run_id`)}),
   (select strpos(h.key, ' ') = 0
    from punctual.running r
    where r.segment = h.segment and r.run_id = h.run_id),

@@ -3,7 +3,7 @@ import { type Candidate, fairKey } from '../rules/admit.ts';
 import type { Fair } from './admit_keys.ts';
 import { int2s, int4s, int8s, texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { type Fragment, ofSegment, part, sql } from './sql.ts';
 
 export interface RunOrder {
   segment: number;
@@ -69,7 +69,7 @@ export async function takeFresh(tx: Queryable, { segment, entries, limit }: RunO
   return tx.query<RunRow>(sql`
     with t as (
       delete from punctual.ready
-      where segment = ${segment}::smallint
+      where ${ofSegment(part`segment`, segment)}
         and ctid = any (array(
           select next.ctid
           from unnest(${int4s(entries, (lane) => lane.lane_id)}::integer[], ${int8s(entries, (lane) => lane.after)}::bigint[]) e (lane_id, after)

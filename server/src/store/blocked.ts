@@ -2,7 +2,7 @@
 // of those runs have ended without anybody having told. Nothing is locked or changed here.
 import { uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
-import { part, sql } from './sql.ts';
+import { type Fragment, part, sql, theOne } from './sql.ts';
 
 export interface SegmentFacts {
   segment: number;
@@ -60,11 +60,13 @@ export async function readBlocked(
 
 /** Those of the runs of a segment that are neither waiting nor ready nor running. */
 export async function findEnded(db: Queryable, segment: number, runIds: readonly string[]): Promise<string[]> {
+  const isNotIn = (table: Fragment) =>
+    part`(select 1 from ${table} r where r.segment = ${segment}::smallint and ${theOne(part`r.run_id`, part`p.run_id`)}) is null`;
   const rows = await db.query<{ run_id: string }>(sql`
     select p.run_id
     from unnest(${uuids(runIds, (id) => id)}::uuid[]) p (run_id)
-    where (select 1 from punctual.waiting r where r.segment = ${segment}::smallint and r.run_id = p.run_id limit 1) is null
-      and (select 1 from punctual.ready r where r.segment = ${segment}::smallint and r.run_id = p.run_id limit 1) is null
-      and (select 1 from punctual.running r where r.segment = ${segment}::smallint and r.run_id = p.run_id limit 1) is null`);
+    where ${isNotIn(part`punctual.waiting`)}
+      and ${isNotIn(part`punctual.ready`)}
+      and ${isNotIn(part`punctual.running`)}`);
   return rows.map((row) => row.run_id);
 }

@@ -16,7 +16,7 @@
 import { int4s, int8s, texts, uuids } from './arrays.ts';
 import type { Kept } from './checkpoints.ts';
 import type { Queryable } from './database.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { type Fragment, ofSegment, part, sql } from './sql.ts';
 
 export interface ClaimedRun {
   run_id: string;
@@ -114,7 +114,7 @@ export function wholeFrom(run: Fragment): Fragment {
 function takeReady({ segment, lanes, slots }: ClaimOrder): Fragment {
   return part`
       delete from punctual.ready
-      where segment = ${segment}::smallint
+      where ${ofSegment(part`segment`, segment)}
         and ctid = any (array(
           select next.ctid
           from unnest(${int4s(lanes, (lane) => lane.lane_id)}::integer[], ${int8s(lanes, (lane) => lane.after)}::bigint[]) l (lane_id, after)
@@ -138,7 +138,7 @@ function takeWithin({ segment, lanes, slots }: ClaimOrder): Fragment {
     ${int4s(lanes, (lane) => of(lane)?.units ?? null)}::integer[], ${int4s(lanes, (lane) => of(lane)?.burst ?? null)}::integer[]`;
   return part`
       delete from punctual.ready
-      where segment = ${segment}::smallint
+      where ${ofSegment(part`segment`, segment)}
         and ctid = any (array(
           select c.ctid
           from (
@@ -172,7 +172,7 @@ function takeWithin({ segment, lanes, slots }: ClaimOrder): Fragment {
 function takeDue({ segment, lanes, slots }: ClaimOrder): Fragment {
   return part`
       delete from punctual.waiting
-      where segment = ${segment}::smallint
+      where ${ofSegment(part`segment`, segment)}
         and ctid = any (array(
           select w.ctid
           from punctual.waiting w

@@ -12,7 +12,6 @@
 import { uuids } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
 import { firstRunOf } from './jobs.ts';
-import { markNeeds } from './release.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
 /** A transaction that has dropped so many leaves what depends on them to the next. */
@@ -32,7 +31,7 @@ export async function dropUnmet(
   jobIds: readonly string[] = [...new Set(unmet.map((need) => need.job_id))],
 ): Promise<string[]> {
   return db.transaction(async (tx) => {
-    await markNeeds(tx, segment, unmet, 'failed');
+    await markFailed(tx, segment, unmet);
     const dropped: string[] = [];
     let level = await drop(tx, segment, failedNeeds(segment, jobIds));
     while (level.length > 0) {
@@ -41,6 +40,28 @@ export async function dropUnmet(
     }
     return dropped;
   });
+}
+
+async function markFailed(tx: Queryable, segment: number, unmet: readonly Unmet[]): Promise<void> {
+  // In one order, so that two of us who mark the same never wait for each other.
+  const inOrder = unmet.map((need) => need.job_id + need.parent_run_id).sort();
+  await tx.query(sql`
+    with pending as materialized (
+      select p.row
+      from unnest(
+        ${uuids(inOrder, (ids) => ids.slice(0, 36))}::uuid[], ${uuids(inOrder, (ids) => ids.slice(36))}::uuid[]) m (job_id, parent_run_id)
+      cross join lateral (
+        select n.ctid as row
+        from punctual.needs n
+        where n.segment = ${segment}::smallint and n.job_id = m.job_id and n.parent_run_id = m.parent_run_id and n.state = 'pending'
+        limit 1
+        for update
+      ) p
+    )
+    update punctual.needs n
+    set state = 'failed'
+    from pending p
+    where n.segment = ${segment}::smallint and n.ctid = p.row`);
 }
 
 /** For each of the jobs that has one, a need that failed. */

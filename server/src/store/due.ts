@@ -1,7 +1,7 @@
 // Time becomes work: runs whose time has come move from `waiting` to `ready`, one segment a statement. Any number of
 // servers may do it at once: rows that one of them moves are skipped by the others.
 import type { Queryable } from './database.ts';
-import { sql } from './sql.ts';
+import { ofSegment, part, sql } from './sql.ts';
 
 /** For each segment with something waiting: milliseconds until its earliest wake, negative when overdue. */
 export async function nextWakes(
@@ -26,7 +26,7 @@ export async function moveDue(db: Queryable, segment: number, limit: number): Pr
   const rows = await db.query<{ moved: number }>(sql`
     with due as (
       delete from punctual.waiting
-      where segment = ${segment}::smallint
+      where ${ofSegment(part`segment`, segment)}
         and ctid = any (array(
           select w.ctid
           from punctual.waiting w

@@ -5,7 +5,7 @@ import { resetBreaker } from './breakers.ts';
 import type { Database, Queryable } from './database.ts';
 import { changeFlow } from './flow.ts';
 import { type EndedJob, toEndedJob } from './settle.ts';
-import { sql } from './sql.ts';
+import { ofSegment, part, sql } from './sql.ts';
 
 interface GateRow extends Omit<Gate, 'changed_at'> {
   changed_at: Date;
@@ -51,7 +51,7 @@ export async function dropReady(
   const rows = await db.query<{ dropped: number; further: string[] | null }>(sql`
     with taken as (
       delete from punctual.ready
-      where segment = ${segment}::smallint
+      where ${ofSegment(part`segment`, segment)}
         and ctid = any (array(
           select next.ctid
           from unnest(${int4s(laneIds, (id) => id)}::integer[]) l (lane_id)

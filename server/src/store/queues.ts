@@ -14,7 +14,7 @@ import type { Database, Queryable } from './database.ts';
 import { changeFlow } from './flow.ts';
 import { writeGate } from './gates.ts';
 import type { Lane } from './lanes.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { type Fragment, ofSegment, part, sql } from './sql.ts';
 
 /** More is not counted of one lane in one segment. */
 const maxCounted = 10_000;
@@ -189,7 +189,7 @@ export async function raiseOld(
   const rows = await db.query<{ raised: number }>(sql`
     with old as (
       delete from punctual.ready
-      where segment = ${segment}::smallint
+      where ${ofSegment(part`segment`, segment)}
         and ctid = any (array(
           select head.ctid
           from (

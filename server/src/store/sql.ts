@@ -40,6 +40,23 @@ export function join(parts: readonly Fragment[], separator: ' and ' | ' union al
   return new Fragment(['', ...parts.slice(1).map(() => separator), ''], parts);
 }
 
+/**
+ * For rows that are found by their ctid: the segment they must be in, said so that its index is of no use. A plan that was
+ * made while the table was small would else go through all of the segment to find them.
+ */
+export function ofSegment(column: Fragment, segment: number): Fragment {
+  return part`${column} is not distinct from ${segment}::smallint`;
+}
+
+/**
+ * The end of a look-up of one row of a segment: its `column` is `value`. Every index begins with the segment, and while a
+ * table is small each seems as good as the others; the plan that is then cached may go through all of the segment. Only one
+ * index has the order that is asked for here, so that one is taken.
+ */
+export function theOne(column: Fragment, value: Fragment): Fragment {
+  return part`${column} >= ${value} and ${column} <= ${value} order by ${column} limit 1`;
+}
+
 export type { Fragment };
 
 function flatten(strings: readonly string[], inputs: readonly unknown[], values: unknown[]): string {

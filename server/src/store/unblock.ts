@@ -3,7 +3,7 @@
 //   1. whom they concern is read from `dependents`, one segment of parents at a time (readConcerned);
 //   2. for each segment of children, needs that are met are marked, and runs whose needs are all met released (release.ts);
 //      needs that can no longer be met are marked, and their runs dropped (drop.ts);
-//   3. the rows of `dependents` that were dealt with go, or are marked as told (noteTold).
+//   3. the rows of `dependents` that were dealt with go, or are marked as told (forgetMet, noteFailed).
 //
 // A server that dies between two steps leaves rows of `dependents` that are not told. Doing a step again changes
 // nothing: a need is marked only while it is pending, and a run moves only while it is blocked.
@@ -12,9 +12,9 @@
 // table is analyzed, a plan made from a plain join would go through all that is blocked for each of them. A row that
 // somebody else has changed in that moment is then passed by, so this is done only where the other's change is as good.
 import type { NeedCondition, RunStatus } from '@punctual/contract';
-import { texts, uuids } from './arrays.ts';
+import { uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
-import { sql } from './sql.ts';
+import { type Fragment, ofSegment, part, sql } from './sql.ts';
 
 /** A job that is concerned by the end of a run. */
 export interface Concerned {
@@ -66,32 +66,34 @@ export async function readConcerned(
     limit ${limit}::integer`);
 }
 
-/** The jobs have been told of the ends of runs of this segment: rows of met needs go, those of failed ones stay. */
-export async function noteTold(
-  db: Queryable,
-  segment: number,
-  told: readonly { run_id: string; job_id: string; state: 'met' | 'failed' }[],
-): Promise<void> {
+interface Told {
+  run_id: string;
+  job_id: string;
+}
+
+/** The jobs whose needs these runs of a segment have met are told: the rows that named them go. */
+export async function forgetMet(db: Queryable, segment: number, told: readonly Told[]): Promise<void> {
   await db.query(sql`
-    with dealt as materialized (
-      select r.row, t.state
-      from unnest(
-        ${uuids(told, (row) => row.run_id)}::uuid[], ${uuids(told, (row) => row.job_id)}::uuid[],
-        ${texts(told, (row) => row.state)}::text[]) t (run_id, job_id, state)
+    delete from punctual.dependents d
+    where ${ofSegment(part`d.segment`, segment)} and d.ctid = any (array(${toldRows(segment, told)})) and d.was is null`);
+}
+
+/** The jobs whose needs these runs of a segment have failed are told: the rows stay, for a retry. */
+export async function noteFailed(db: Queryable, segment: number, told: readonly Told[]): Promise<void> {
+  await db.query(sql`
+    update punctual.dependents d
+    set told = true
+    where ${ofSegment(part`d.segment`, segment)} and d.ctid = any (array(${toldRows(segment, told)})) and d.was is null`);
+}
+
+function toldRows(segment: number, told: readonly Told[]): Fragment {
+  return part`
+      select r.row
+      from unnest(${uuids(told, (row) => row.run_id)}::uuid[], ${uuids(told, (row) => row.job_id)}::uuid[]) t (run_id, job_id)
       cross join lateral (
         select d.ctid as row
         from punctual.dependents d
         where d.segment = ${segment}::smallint and d.run_id = t.run_id and d.job_id = t.job_id
         limit 1
-      ) r
-    ),
-    gone as (
-      delete from punctual.dependents d
-      using dealt t
-      where d.segment = ${segment}::smallint and d.ctid = t.row and t.state = 'met' and d.was is null
-    )
-    update punctual.dependents d
-    set told = true
-    from dealt t
-    where d.segment = ${segment}::smallint and d.ctid = t.row and t.state = 'failed' and d.was is null`);
+      ) r`;
 }

@@ -6,7 +6,7 @@ import type { Holder } from '../rules/unique.ts';
 import { texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { firstRunOfJob } from './jobs.ts';
-import { type Fragment, join, part, sql } from './sql.ts';
+import { type Fragment, join, ofSegment, part, sql } from './sql.ts';
 
 /** A key of a user, no user being an empty text; the segment is that of the hash of both. */
 export interface UniqueKeyOf {
@@ -116,7 +116,7 @@ export async function forgetKeys(db: Queryable, segment: number, keys: readonly 
   const rows = await db.query<{ n: number }>(sql`
     with gone as (
       delete from punctual.uniques
-      where segment = ${segment}::smallint and ctid = any (array(${unlocked(segment, keys)}))
+      where ${ofSegment(part`segment`, segment)} and ctid = any (array(${unlocked(segment, keys)}))
       returning 1
     )
     select count(*)::integer as n
@@ -130,7 +130,7 @@ export async function lookLater(db: Queryable, segment: number, keys: readonly N
   await db.query(sql`
     update punctual.uniques u
     set look_at = now() + least(greatest(now() - ${madeAt(part`u.job_id`)}, interval '1 minute'), interval '6 hours')
-    where u.segment = ${segment}::smallint and u.ctid = any (array(${unlocked(segment, keys)}))`);
+    where ${ofSegment(part`u.segment`, segment)} and u.ctid = any (array(${unlocked(segment, keys)}))`);
 }
 
 /** The time in an id. */

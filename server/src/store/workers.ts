@@ -10,7 +10,7 @@ import type { Worker, WorkerDescription } from '@punctual/contract';
 import type { Queryable } from './database.ts';
 import { entryLane } from './lanes.ts';
 import type { Lease } from './settle.ts';
-import { part, sql } from './sql.ts';
+import { ofSegment, part, sql } from './sql.ts';
 
 export interface SessionKey {
   session_id: string;
@@ -87,7 +87,7 @@ export async function reapRuns(
   const rows = await db.query<{ reaped: number }>(sql`
     with lost as (
       delete from punctual.running
-      where segment = ${segment}::smallint
+      where ${ofSegment(part`segment`, segment)}
         and ctid = any (array(
           select r.ctid
           from punctual.running r

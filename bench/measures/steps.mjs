@@ -1,0 +1,84 @@
+// How fast ends of runs start what depends on them. Each shape is one submit of jobs that do nothing, to a warm server with
+// an idle worker; the time counts from the submit call until the store says that all have ended. A part of the measure
+// `flow`.
+import { tick, until } from '../clock.mjs';
+import { jobType } from '../http_producer.mjs';
+import { median } from '../numbers.mjs';
+import { ask } from '../postgres.mjs';
+
+const step = (...items) => ({ type: jobType, payload: {}, depends_on: items.map((item) => ({ item })) });
+const alone = { type: jobType, payload: {} };
+const numbers = (from, to) => Array.from({ length: to - from }, (_, k) => from + k);
+
+/** Whatever has an order among its steps is measured as one of these: `submit` gives them to the server. */
+const shapes = [
+  {
+    row: {
+      key: 'chain',
+      title: 'chain of 100 dependent jobs, submit to the last end',
+      unit: 'ms',
+      better: 'lower',
+      must: { most: 1000, text: '≤ 1,000' },
+      aim: null,
+    },
+    steps: 100,
+    submit: (client) => client.jobs.createMany([alone, ...numbers(0, 99).map((i) => step(i))]),
+    valueOf: (ms) => ms,
+  },
+  {
+    row: {
+      key: 'fan',
+      title: 'fan-out and fan-in, 1–998–1 dependent jobs, submit to the last end, steps',
+      unit: '/s',
+      better: 'higher',
+      must: { least: 5000, text: '≥ 5,000' },
+      aim: null,
+    },
+    steps: 1000,
+    submit: (client) =>
+      client.jobs.createMany([alone, ...numbers(0, 998).map(() => step(0)), step(...numbers(1, 999))]),
+    valueOf: (ms) => 1_000_000 / ms,
+  },
+];
+
+export const stepRows = shapes.map(({ row }) => row);
+
+export async function measureSteps(bench, house, client) {
+  const worker = await house.startWorker();
+  await house.warmUp();
+  const times = bench.quick ? 3 : 10;
+  const values = {};
+  const detail = {};
+  for (const { row, steps, submit, valueOf } of shapes) {
+    const tookMs = [];
+    let before = null;
+    // Of the first nothing is kept: a service runs for weeks.
+    for (let i = 0; i <= times; i++) {
+      await worker.ask('reset');
+      if (i === 1) before = await house.moment();
+      const begun = tick();
+      await submit(client);
+      await until(`all steps of a ${row.key} have ended`, () => hasEnded(house.place.databaseUrl), { everyMs: 5 });
+      const ms = tick() - begun;
+      const { n } = await worker.ask('report');
+      if (n !== steps) throw new Error(`${n} of ${steps} steps of a ${row.key} were started`);
+      if (i > 0) tookMs.push(ms);
+    }
+    values[row.key] = valueOf(median(tookMs));
+    detail[row.key] = {
+      steps,
+      took_ms: tookMs.map(Math.round),
+      ...house.cost(before, await house.moment(), steps * times),
+    };
+  }
+  return { values, detail };
+}
+
+async function hasEnded(databaseUrl) {
+  const [{ yes }] = await ask(
+    databaseUrl,
+    `select not exists (select from punctual.waiting) and not exists (select from punctual.ready)
+       and not exists (select from punctual.running) as yes`,
+  );
+  return yes;
+}
