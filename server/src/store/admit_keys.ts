@@ -3,7 +3,7 @@
 import { fairRoom, type KeyState, refill } from '../rules/admit.ts';
 import { texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
-import { type Fragment, part, sql, theOne } from './sql.ts';
+import { type Fragment, ofSegment, part, sql, theOne } from './sql.ts';
 
 export type Fair = ReadonlyMap<string, { share: number; weights: Record<string, number> }>;
 
@@ -101,19 +101,17 @@ async function readHolds(
 ): Promise<{ now_ms: number; holds: Map<string, Hold> }> {
   const rows = await tx.query<{ key: string | null; places: number; unstarted: number; now_ms: number }>(sql`
     with looked_at as materialized (
-      select h.run_id, h.key, h.units, ${holdsPlace} as counts
+      select h.ctid as row, h.run_id, h.key, h.units, ${holdsPlace} as counts
       from punctual.key_holds h
       where h.segment = ${segment}::smallint and h.key = any (${texts(limited, (key) => key)}::text[])
       union
-      select h.run_id, h.key, h.units, ${holdsPlace} as counts
+      select h.ctid as row, h.run_id, h.key, h.units, ${holdsPlace} as counts
       from punctual.key_holds h
       where h.segment = ${segment}::smallint and h.run_id = any (${uuids(left, (id) => id)}::uuid[])
     ),
     over as (
       delete from punctual.key_holds h
-      using looked_at o
-      where h.segment = ${segment}::smallint and h.run_id = o.run_id and h.key = o.key and not o.counts
-        and h.run_id = any (array(select run_id from looked_at where not counts))
+      where ${ofSegment(part`h.segment`, segment)} and h.ctid = any (array(select o.row from looked_at o where not o.counts))
     )
     select o.key, count(o.key)::integer as places,
            coalesce(sum(o.units) filter (where (

@@ -73,17 +73,18 @@ async function lockLimits(tx: Queryable, lanes: readonly LimitedLane[]): Promise
     order by l.kind, l.name
     for update`);
   const rows = await tx.query<LockedLimit>(sql`
-    with swept as (
-      delete from punctual.lane_holds h
-      using ${asked}
-      where h.kind = k.kind and h.name = k.name
-        and not exists (select from punctual.running r where r.segment = h.segment and r.run_id = h.run_id)
+    with held as materialized (
+      select h.ctid as row, h.kind, h.name,
+             (select true from punctual.running r where r.segment = h.segment and r.run_id = h.run_id) is not null as counts
+      from ${asked}
+      join punctual.lane_holds h using (kind, name)
+    ),
+    swept as (
+      delete from punctual.lane_holds
+      where ctid = any (array(select h.row from held h where not h.counts))
     )
     select l.kind, l.name, l.max_concurrency, l.rate_units, l.rate_per_ms, l.rate_burst, coalesce(${tokensNow}, 0) as tokens,
-           (select count(*)::integer
-            from punctual.lane_holds h
-            where h.kind = l.kind and h.name = l.name
-              and exists (select from punctual.running r where r.segment = h.segment and r.run_id = h.run_id)) as used
+           (select count(*)::integer from held h where h.kind = l.kind and h.name = l.name and h.counts) as used
     from ${asked}
     join punctual.lane_limits l using (kind, name)`);
   return new Map(rows.map((row) => [idOf(row), row]));
