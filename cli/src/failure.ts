@@ -27,6 +27,7 @@ const speaking = new Set([
   'TimeError',
   'ConfigError',
   'StartError',
+  'IsolationError',
   'EmbeddedPostgresError',
   'WaitTimeoutError',
 ]);

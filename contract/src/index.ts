@@ -2,6 +2,7 @@
 import * as backfills from './backfills.ts';
 import * as deadLetters from './dead_letters.ts';
 import * as dependencies from './dependencies.ts';
+import * as executors from './executors.ts';
 import * as forecast from './forecast.ts';
 import * as gates from './gates.ts';
 import * as jobs from './jobs.ts';
@@ -21,6 +22,7 @@ export * from './dead_letters.ts';
 export * from './dependencies.ts';
 export * from './depth.ts';
 export * from './errors.ts';
+export * from './executors.ts';
 export * from './forecast.ts';
 export * from './gates.ts';
 export * from './jobs.ts';
@@ -64,9 +66,10 @@ export const components = {
   Job: jobs.Job,
   JobCreated: jobs.JobCreated,
   JobStatusAnswer: jobs.JobStatusAnswer,
-  Executor: jobs.Executor,
-  HttpExecutor: jobs.HttpExecutor,
-  ShellExecutor: jobs.ShellExecutor,
+  Executor: executors.Executor,
+  HttpExecutor: executors.HttpExecutor,
+  ShellExecutor: executors.ShellExecutor,
+  ShellLimits: executors.ShellLimits,
   Backoff: jobs.Backoff,
   Parent: dependencies.Parent,
   Dependency: dependencies.Dependency,
