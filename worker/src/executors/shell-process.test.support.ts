@@ -2,7 +2,10 @@
 import { context, grant, isolationForTests } from './run.test.support.ts';
 import { shellExecutor } from './shell.ts';
 
-const run = grant({ executor: { kind: 'shell', command: ['sh', '-c', 'echo $$; exec sleep 1000'] } });
+// With `daemon` the program first starts a process that leaves its group, and prints its id too.
+const daemon = process.argv[2] === 'daemon' ? `setsid sh -c 'echo $$; exec sleep 1000' & sleep 0.2;` : '';
+const command = ['sh', '-c', `echo $$; ${daemon} exec sleep 1000`];
+const run = grant({ executor: { kind: 'shell', command } });
 const execute = shellExecutor({
   baseEnv: { PATH: '/usr/bin:/bin' },
   stopGraceMs: 1_000,

@@ -2,7 +2,7 @@
 // `punctual worker` says it when it starts, `punctual doctor` when it is asked. Throws an IsolationError when the operator
 // wants what cannot be done.
 import { execFile } from 'node:child_process';
-import { constants, readFileSync } from 'node:fs';
+import { constants, readdirSync, readFileSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -39,6 +39,8 @@ export interface Isolation {
   noNetwork: readonly string[] | null;
   limits: Limits;
   hardLimits: HardLimits;
+  /** Descriptors the worker was started with and would hand on. */
+  inherited: readonly number[];
 }
 
 /** `keep`: make what programs need; without it, as for `punctual doctor`, nothing is left. */
@@ -68,6 +70,7 @@ export async function probeIsolation(settings: ShellSettings, keep = true): Prom
     noNetwork: unshare !== null && (await works(noNetwork)) ? noNetwork : null,
     limits: settings.limits,
     hardLimits: readHardLimits(readOr('/proc/self/limits')),
+    inherited: inheritedDescriptors(),
   };
 }
 
@@ -109,6 +112,16 @@ async function openCgroups(wanted: string | null): Promise<Cgroups | null> {
       `No cgroups can be made in ${wanted} (PUNCTUAL_SHELL_CGROUP): ${(error as Error).message}. Delegate it to the worker's user, or leave the setting out.`,
     );
   }
+}
+
+/** Those beside input and output that are not closed when a program is executed; Node closes its own. */
+function inheritedDescriptors(): number[] {
+  const closeOnExec = 0o2000000;
+  const listed = process.platform === 'linux' ? readdirSync('/proc/self/fdinfo').map(Number) : [];
+  return listed.filter((fd) => {
+    const flags = /^flags:\s*(\d+)$/m.exec(readOr(`/proc/self/fdinfo/${fd}`))?.[1];
+    return fd > 2 && flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0;
+  });
 }
 
 async function findTool(name: string): Promise<string | null> {

@@ -4,9 +4,9 @@
 // The command is a chain, each part of which becomes the next: a shell that waits until the worker has put it into its
 // cgroup, then unshare (no network), setpriv (dies with the worker), prlimit (limits), the program. All of them run with the
 // rights of the program, never with those of root: its environment comes from the job and can make any of them do anything.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type IOType, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { openSync, readFileSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import type { RunCgroup } from './cgroup.ts';
 import { type Limits, mb, prlimitArguments } from './limits.ts';
@@ -50,7 +50,7 @@ export class StartedProgram {
         cwd: program.cwd,
         env: program.env,
         detached: true,
-        stdio: ['pipe', 'pipe', 'pipe', ...(cgroup === null ? [] : ['pipe' as const])],
+        stdio: descriptors(cgroup !== null, isolation.inherited),
         ...(user === null ? {} : { uid: user.uid, gid: user.gid }),
       });
       if (child.pid === undefined) await once(child, 'spawn');
@@ -112,6 +112,20 @@ export class StartedProgram {
     this.usedTooMuchMemory = true;
     this.#cgroup.kill().catch(() => undefined);
   }
+}
+
+/** Input, output, the gate; and nothing behind the descriptors that the worker itself was left with. */
+function descriptors(hasGate: boolean, inherited: readonly number[]): StdioOptions {
+  const stdio: (IOType | number)[] = ['pipe', 'pipe', 'pipe'];
+  for (const fd of inherited) stdio[fd] = nothing();
+  if (hasGate) stdio[3] = 'pipe';
+  return Array.from(stdio, (given) => given ?? 'ignore');
+}
+
+let openedNothing: number | undefined;
+function nothing(): number {
+  openedNothing ??= openSync('/dev/null', 'r+');
+  return openedNothing;
 }
 
 function chain({ command, limits, noNetwork }: Program, isolation: Isolation): string[] {
