@@ -27,6 +27,8 @@ export interface StockWorkerOptions {
   shell: Isolation | null;
   /** Hosts and CIDRs the http executor may call although they are not public. */
   httpAllow: readonly string[];
+  /** Signs the calls of the http executor; null: they are not signed. */
+  webhookSecret?: string | null;
   /** How long it waits for its runs when it stops, and a program has between SIGTERM and SIGKILL. */
   stopGraceMs: number;
   /** SIGTERM and SIGINT drain it and end the process, and the process is killed rather than work past a lost lease. */
@@ -36,8 +38,8 @@ export interface StockWorkerOptions {
 }
 
 export async function startStockWorker(options: StockWorkerOptions): Promise<Worker> {
-  const { shell: isolation, httpAllow, stopGraceMs, ...rest } = options;
-  const http = httpExecutor({ allow: httpAllow, version: version() });
+  const { shell: isolation, httpAllow, webhookSecret = null, stopGraceMs, ...rest } = options;
+  const http = httpExecutor({ allow: httpAllow, version: version(), webhookSecret });
   if (isolation !== null) await sweepLeftovers(isolation);
   const shell = isolation === null ? undefined : shellExecutor({ baseEnv: baseEnv(), stopGraceMs, isolation });
   const worker = new Worker({
