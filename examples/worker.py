@@ -15,8 +15,7 @@ def count_words(payload, stop):
     return {"words": len(payload["text"].split())}
 
 # A session is a row of calls numbered from 1. Whatever an earlier session held is given to others.
-def new_session():
-    return {"id": str(uuid.uuid4()), "n": 0, "until": float("inf"), "beat": 1, "describe": True}
+def new_session(): return {"id": str(uuid.uuid4()), "n": 0, "until": float("inf"), "beat": 1, "describe": True}
 
 # One call: it says what became of the work, renews the lease, and is answered with new runs and cancellations.
 def sync(wait, running=[], **more):
@@ -44,8 +43,7 @@ def work(run):
             outcome.update(error_message=repr(error), status="CANCELLED" if stop.is_set() else "FAILED")
     (thread := threading.Thread(target=handle, daemon=True)).start()
     while True:
-        thread.join(session["beat"] / 2)
-        done = not thread.is_alive()
+        done = thread.join(session["beat"] / 2) or not thread.is_alive()
         try:  # an outcome may be reported twice: the same lease is settled once
             answer = sync(False, outcomes=[outcome]) if done else sync(False, [run["run_id"]])
         except OSError as error:

@@ -110,4 +110,3 @@ export const Executor = Type.Union([HttpExecutor, ShellExecutor], {
 export type HttpExecutor = Static<typeof HttpExecutor>;
 export type ShellExecutor = Static<typeof ShellExecutor>;
 export type Executor = Static<typeof Executor>;
-

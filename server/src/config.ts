@@ -183,7 +183,8 @@ export const configKeys = {
     default: 2048,
     min: 0,
     max: 1_048_576,
-    meaning: 'Megabytes of memory a program and what it starts may use; a job can ask for less. 0 for no limit, here and below.',
+    meaning:
+      'Megabytes of memory a program and what it starts may use; a job can ask for less. 0 for no limit, here and below.',
   },
   shell_cpu_seconds: {
     env: 'PUNCTUAL_SHELL_CPU_SECONDS',

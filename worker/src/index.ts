@@ -5,7 +5,7 @@ import { type Logger, Worker, type WorkerEvent } from '@punctual/sdk';
 import { httpExecutor } from './executors/http.ts';
 import { shellExecutor } from './executors/shell.ts';
 import type { Isolation } from './isolation/probe.ts';
-import { sweepLeftovers } from './isolation/sweep.ts';
+import { leaveNothing, sweepLeftovers } from './isolation/sweep.ts';
 import { echo } from './types/echo.ts';
 import { sleep } from './types/sleep.ts';
 
@@ -40,7 +40,10 @@ export interface StockWorkerOptions {
 export async function startStockWorker(options: StockWorkerOptions): Promise<Worker> {
   const { shell: isolation, httpAllow, webhookSecret = null, stopGraceMs, ...rest } = options;
   const http = httpExecutor({ allow: httpAllow, version: version(), webhookSecret });
-  if (isolation !== null) await sweepLeftovers(isolation);
+  if (isolation !== null) {
+    await sweepLeftovers(isolation);
+    process.once('exit', () => leaveNothing(isolation));
+  }
   const shell = isolation === null ? undefined : shellExecutor({ baseEnv: baseEnv(), stopGraceMs, isolation });
   const worker = new Worker({
     ...rest,

@@ -100,10 +100,24 @@ test('an entry that is no host, address or network is an error that says which',
   assert.throws(() => addressRules(['a.b:80']), /"a\.b:80"/);
 });
 
-for (const address of ['::1%lo', 'fe80::1%eth0', '::ffff:127.0.0.1%1', '2606:4700:4700::1111%eth0', '127.0.0.1%lo', '', 'x']) {
-  test(`a resolver's answer ${JSON.stringify(address)} is refused`, () => assert.equal(none.allowsAddress(address), false));
+for (const address of [
+  '::1%lo',
+  'fe80::1%eth0',
+  '::ffff:127.0.0.1%1',
+  '2606:4700:4700::1111%eth0',
+  '127.0.0.1%lo',
+  '',
+  'x',
+]) {
+  test(`a resolver's answer ${JSON.stringify(address)} is refused`, () =>
+    assert.equal(none.allowsAddress(address), false));
 }
 
-for (const url of ['http://[fe80::1%25eth0]/', 'http://[::1%25lo]/', 'http://127.0.0.1%00.example.com/', 'http://256.256.256.256/']) {
+for (const url of [
+  'http://[fe80::1%25eth0]/',
+  'http://[::1%25lo]/',
+  'http://127.0.0.1%00.example.com/',
+  'http://256.256.256.256/',
+]) {
   test(`${url} is no URL at all`, () => assert.equal(URL.canParse(url), false));
 }

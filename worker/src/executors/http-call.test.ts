@@ -4,8 +4,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { test } from 'node:test';
 import type { HttpExecutor } from '@punctual/contract';
 import { FatalError, type Grant, RetryError } from '@punctual/sdk';
-import { httpExecutor } from './http.ts';
 import { openTarget, type Seen } from './http.test.support.ts';
+import { httpExecutor } from './http.ts';
 import type { HttpResult } from './http-answer.ts';
 import { context, grant } from './run.test.support.ts';
 import { signer } from './signature.ts';
@@ -29,7 +29,9 @@ function verify({ headers, body }: Seen, secret: string): void {
   assert.ok(typeof id === 'string' && typeof timestamp === 'string' && typeof given === 'string');
   assert.ok(Math.abs(Date.now() / 1000 - Number(timestamp)) < 300, 'the time is too far off');
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
-  const expected = createHmac('sha256', key).update(Buffer.from(`${id}.${timestamp}.${body}`, 'utf8')).digest();
+  const expected = createHmac('sha256', key)
+    .update(Buffer.from(`${id}.${timestamp}.${body}`, 'utf8'))
+    .digest();
   const fits = given
     .split(' ')
     .map((versioned) => versioned.split(','))
@@ -42,7 +44,8 @@ function verify({ headers, body }: Seen, secret: string): void {
 test('only the statuses a job expects are success, and a failure says which they are', async () => {
   let status = 0;
   await using target = await openTarget((response) => response.writeHead(status).end('so'));
-  for (status of [200, 304, 404]) assert.equal((await call({ url: target.url, expect: [200, 304, 404] })).status, status);
+  for (status of [200, 304, 404])
+    assert.equal((await call({ url: target.url, expect: [200, 304, 404] })).status, status);
   status = 200;
   await assert.rejects(
     call({ url: target.url, expect: [201, 204] }),
@@ -89,7 +92,8 @@ test('a template reaches nothing but what the payload has of its own', () => {
   ]) {
     assert.throws(
       () => fillTemplate(`{{payload.${path}}}`, payload),
-      (error) => error instanceof FatalError && error.message.includes(`names payload.${path}, which the payload does not have`),
+      (error) =>
+        error instanceof FatalError && error.message.includes(`names payload.${path}, which the payload does not have`),
       path,
     );
   }
@@ -132,10 +136,17 @@ test('the example of the specification has the signature it says', () => {
 });
 
 test('a secret that is none is an error that does not show it', () => {
-  for (const secret of ['MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'whsec_==', 'whsec_c2hvcnQ=', 'whsec_!!!!', `whsec_${'A'.repeat(200)}`]) {
+  for (const secret of [
+    'MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+    'whsec_==',
+    'whsec_c2hvcnQ=',
+    'whsec_!!!!',
+    `whsec_${'A'.repeat(200)}`,
+  ]) {
     assert.throws(
       () => signer(secret),
-      (error) => error instanceof TypeError && /PUNCTUAL_WEBHOOK_SECRET/.test(error.message) && !error.message.includes(secret),
+      (error) =>
+        error instanceof TypeError && /PUNCTUAL_WEBHOOK_SECRET/.test(error.message) && !error.message.includes(secret),
     );
   }
 });

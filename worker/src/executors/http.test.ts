@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HttpExecutor } from '@punctual/contract';
 import { FatalError, RetryError } from '@punctual/sdk';
-import { httpExecutor } from './http.ts';
 import { openTarget, type Seen } from './http.test.support.ts';
+import { httpExecutor } from './http.ts';
 import { type HttpResult, retryAfterMs } from './http-answer.ts';
 import { context, grant } from './run.test.support.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ShellExecutor } from '@punctual/contract';
 import { FatalError, RetryError } from '@punctual/sdk';
-import { type ProgramEnd, failureOf, readOutcome } from './outcome.ts';
+import { failureOf, type ProgramEnd, readOutcome } from './outcome.ts';
 import { context, grant, isolationForTests, noLimits } from './run.test.support.ts';
 import { shellExecutor } from './shell.ts';
 
@@ -42,7 +42,10 @@ test('a program says itself that it failed for good, or when to try again, whate
 });
 
 test('a program says that it succeeded although its exit code is not 0', async () => {
-  assert.deepEqual(await success(`echo done; ${says('{"status":"success"}', 1)}`), { exit_code: 1, stdout_tail: 'done\n' });
+  assert.deepEqual(await success(`echo done; ${says('{"status":"success"}', 1)}`), {
+    exit_code: 1,
+    stdout_tail: 'done\n',
+  });
 });
 
 test('what a killed program said of itself does not count', async () => {

@@ -89,10 +89,16 @@ function failureByCode(end: ProgramEnd): Error {
     : new Error(message);
 }
 
-function stopWords({ code, signal, limits: { output_mb, memory_mb, cpu_seconds, file_mb }, ...end }: ProgramEnd): string {
+function stopWords({
+  code,
+  signal,
+  limits: { output_mb, memory_mb, cpu_seconds, file_mb },
+  ...end
+}: ProgramEnd): string {
   if (end.wroteTooMuch) return `was killed: it wrote more than its limit of ${output_mb} MB of output`;
   if (end.refused.memory) return `ran out of memory: its limit is ${memory_mb} MB`;
-  if (signal === 'SIGXCPU' && cpu_seconds > 0) return `was killed: it used its limit of ${cpu_seconds} s of processor time`;
+  if (signal === 'SIGXCPU' && cpu_seconds > 0)
+    return `was killed: it used its limit of ${cpu_seconds} s of processor time`;
   if (signal === 'SIGXFSZ' && file_mb > 0) return `was killed: it wrote a file larger than its limit of ${file_mb} MB`;
   if (signal === 'SIGKILL' && end.refused.machine)
     return 'was killed by SIGKILL, most likely because the machine ran out of memory';

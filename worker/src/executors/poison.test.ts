@@ -133,7 +133,8 @@ for (const [way, settings] of [
   describe(way, async () => {
     const isolation = await isolationForTests(settings);
     const canLimit = isolation.prlimit !== null;
-    const canCount = isolation.user !== null || process.getuid?.() !== 0 || isolation.cgroups?.controllers.has('pids') === true;
+    const canCount =
+      isolation.user !== null || process.getuid?.() !== 0 || isolation.cgroups?.controllers.has('pids') === true;
     after(() => {
       assert.deepEqual(foldersLeft(), []);
       assert.deepEqual(cgroupsLeft(isolation), []);

@@ -2,6 +2,7 @@
 import type { Executor, Grant } from '@punctual/contract';
 import type { RunContext } from '@punctual/sdk';
 import { type Isolation, probeIsolation, type ShellSettings } from '../isolation/probe.ts';
+import { leaveNothing } from '../isolation/sweep.ts';
 
 export interface TestContext extends RunContext {
   lines: string[];
@@ -59,7 +60,14 @@ export function context(run: Grant, onLine: (line: string) => void = () => undef
 /** No limits unless given: those of a worker are a matter of its configuration. */
 export const noLimits = { memory_mb: 0, cpu_seconds: 0, processes: 0, open_files: 0, file_mb: 0, output_mb: 0 };
 
+const probed = new Set<Isolation>();
+process.once('exit', () => {
+  for (const isolation of probed) leaveNothing(isolation);
+});
+
 /** What this machine lets a worker do for its programs. */
-export function isolationForTests(settings: Partial<ShellSettings> = {}): Promise<Isolation> {
-  return probeIsolation({ user: null, cgroup: null, limits: noLimits, ...settings });
+export async function isolationForTests(settings: Partial<ShellSettings> = {}): Promise<Isolation> {
+  const isolation = await probeIsolation({ user: null, cgroup: null, limits: noLimits, ...settings });
+  probed.add(isolation);
+  return isolation;
 }

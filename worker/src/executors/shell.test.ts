@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { ShellExecutor } from '@punctual/contract';
 import { FatalError, RunAbortedError } from '@punctual/sdk';
+import { sweepLeftovers } from '../isolation/sweep.ts';
 import { context, grant, isolationForTests, type TestContext } from './run.test.support.ts';
 import { shellExecutor } from './shell.ts';
 
@@ -168,4 +169,5 @@ test('a program dies with its worker, even when that is killed', {
   child.kill('SIGKILL');
   await once(child, 'exit');
   await eventually(() => !isAlive(pid));
+  await sweepLeftovers(isolation);
 });

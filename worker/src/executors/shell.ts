@@ -147,7 +147,8 @@ async function ended(
   const { child } = started;
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
   const exited = new Promise<{ code: number | null; signal: string | null }>((resolve) => {
-    if (child.exitCode !== null || child.signalCode !== null) resolve({ code: child.exitCode, signal: child.signalCode });
+    if (child.exitCode !== null || child.signalCode !== null)
+      resolve({ code: child.exitCode, signal: child.signalCode });
     else child.once('exit', (code, signal) => resolve({ code, signal }));
   });
   let killTimer: NodeJS.Timeout | undefined;

@@ -6,11 +6,16 @@ export type Sign = (id: string, body: string, nowMs: number) => Record<string, s
 
 /** `secrets`: one or several, separated by spaces; null signs nothing. Throws when one is no secret. */
 export function signer(secrets: string | null): Sign {
-  const keys = (secrets ?? '').split(/[\s,]+/).filter((text) => text !== '').map(keyOf);
+  const keys = (secrets ?? '')
+    .split(/[\s,]+/)
+    .filter((text) => text !== '')
+    .map(keyOf);
   if (keys.length === 0) return () => ({});
   return (id, body, nowMs) => {
     const timestamp = String(Math.floor(nowMs / 1000));
-    const signatures = keys.map((key) => createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64'));
+    const signatures = keys.map((key) =>
+      createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64'),
+    );
     return {
       'webhook-id': id,
       'webhook-timestamp': timestamp,

@@ -39,7 +39,12 @@ export function fillTemplate(body: unknown, payload: unknown): unknown {
 function lookUp(payload: unknown, path: string): unknown {
   let value: unknown = payload ?? null;
   for (const name of path.split('.').slice(1)) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name) || (Array.isArray(value) && name === 'length')) {
+    if (
+      typeof value !== 'object' ||
+      value === null ||
+      !Object.hasOwn(value, name) ||
+      (Array.isArray(value) && name === 'length')
+    ) {
       throw new FatalError(`The body of the executor names payload${path}, which the payload does not have.`);
     }
     value = (value as Record<string, unknown>)[name];

@@ -55,9 +55,7 @@ export class Cgroups {
     for (const controller of ['memory', 'pids'] as const) {
       if ((await enable(base, controller)) && (await enable(folder, controller))) controllers.add(controller);
     }
-    const opened = new Cgroups(base, folder, controllers);
-    process.once('exit', () => opened.close());
-    return opened;
+    return new Cgroups(base, folder, controllers);
   }
 
   async make(limits: { memoryBytes: number; processes: number }): Promise<RunCgroup> {
@@ -75,14 +73,15 @@ export class Cgroups {
     return new RunCgroup(path);
   }
 
-  /** When the process ends: kills what is left. What is not dead at once keeps its folder, and the next worker sweeps it. */
-  close(): void {
+  /** When the process ends: kills what is left and removes it. False: something is not dead yet, so call again. */
+  close(): boolean {
     try {
       writeFileSync(join(this.folder, 'cgroup.kill'), '1');
       for (const name of subgroups(this.folder)) rmdirSync(join(this.folder, name));
       rmdirSync(this.folder);
+      return true;
     } catch {
-      return;
+      return !existsSync(this.folder);
     }
   }
 }
@@ -100,7 +99,8 @@ export class RunCgroup {
 
   async kill(): Promise<void> {
     await writeFile(join(this.path, 'cgroup.kill'), '1');
-    for (let waited = 0; waited < max_wait_ms && this.#isPopulated(); waited += look_every_ms) await wait(look_every_ms);
+    for (let waited = 0; waited < max_wait_ms && this.#isPopulated(); waited += look_every_ms)
+      await wait(look_every_ms);
   }
 
   /** How often something in it was killed for want of memory, or could not be started for want of processes. */
@@ -115,7 +115,9 @@ export class RunCgroup {
    *  several times. */
   usedMemory(most: number): number {
     try {
-      const pids = readFileSync(join(this.path, 'cgroup.procs'), 'utf8').split('\n').filter((pid) => pid !== '');
+      const pids = readFileSync(join(this.path, 'cgroup.procs'), 'utf8')
+        .split('\n')
+        .filter((pid) => pid !== '');
       const sum = (file: string, pattern: RegExp) =>
         pids.reduce((total, pid) => total + kilobytes(`/proc/${pid}/${file}`, pattern) * 1024, 0);
       const atMost = sum('status', /^VmRSS:\s+(\d+) kB$/m);

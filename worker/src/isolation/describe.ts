@@ -14,12 +14,17 @@ export function describeIsolation(isolation: Isolation, isRoot = process.getuid?
   const who = user?.name ?? (runsAsRoot ? 'root' : "the worker's user");
   const parts = [`programs run as ${who}`, cgroups === null ? 'without cgroups' : `in cgroups (${held(isolation)})`];
   const byProcess = prlimit !== null;
-  parts.push(byProcess ? 'with limits' : 'without limits', noNetwork === null ? 'with network' : 'without network if asked');
+  parts.push(
+    byProcess ? 'with limits' : 'without limits',
+    noNetwork === null ? 'with network' : 'without network if asked',
+  );
   return { summary: parts.join(', '), gaps: gapsOf(isolation, runsAsRoot, deathSignal.length > 0) };
 }
 
 function held({ cgroups }: Isolation): string {
-  return ['all processes end with the run', ...[...(cgroups?.controllers ?? [])].map((name) => `${name} limited`)].join(', ');
+  return ['all processes end with the run', ...[...(cgroups?.controllers ?? [])].map((name) => `${name} limited`)].join(
+    ', ',
+  );
 }
 
 function gapsOf({ cgroups, prlimit, noNetwork }: Isolation, runsAsRoot: boolean, diesWithWorker: boolean): string[] {
@@ -39,8 +44,14 @@ function gapsOf({ cgroups, prlimit, noNetwork }: Isolation, runsAsRoot: boolean,
       runsAsRoot && cgroups?.controllers.has('pids') !== true,
       'The number of processes is not limited for root without the pids controller of a cgroup.',
     ],
-    [prlimit === null, 'Processor time, processes, open files and file sizes are not limited: install util-linux (prlimit).'],
-    [!diesWithWorker, 'Programs go on when the worker is killed, until the next one starts: install util-linux (setpriv).'],
+    [
+      prlimit === null,
+      'Processor time, processes, open files and file sizes are not limited: install util-linux (prlimit).',
+    ],
+    [
+      !diesWithWorker,
+      'Programs go on when the worker is killed, until the next one starts: install util-linux (setpriv).',
+    ],
     [noNetwork === null, 'Jobs with the sandbox no_network are refused: that takes unshare and user namespaces.'],
   ];
   return gaps.filter(([applies]) => applies).map(([, words]) => words);

@@ -65,13 +65,19 @@ test('a program has no descriptors of the worker but its input and output', asyn
 });
 
 test('a job cannot pretend to be another run', async () => {
-  const { lines } = await output('echo $PUNCTUAL_RUN_ID', { env: { PUNCTUAL_RUN_ID: 'x', PUNCTUAL_RESULT_FILE: '/x' } });
+  const { lines } = await output('echo $PUNCTUAL_RUN_ID', {
+    env: { PUNCTUAL_RUN_ID: 'x', PUNCTUAL_RESULT_FILE: '/x' },
+  });
   assert.deepEqual(lines, [grant({}).run_id]);
 });
 
-test('a worker that is root takes its rights from programs, also those they could gain', { skip: !isRoot }, async () => {
+test('a worker that is root takes its rights from programs, also those they could gain', {
+  skip: !isRoot,
+}, async () => {
   assert.equal(isolation.user?.name, 'nobody');
-  const { lines } = await output('id -un; id -G; echo $HOME; pwd; grep -E "CapEff|NoNewPrivs" /proc/self/status | tr -d "\\t"');
+  const { lines } = await output(
+    'id -un; id -G; echo $HOME; pwd; grep -E "CapEff|NoNewPrivs" /proc/self/status | tr -d "\\t"',
+  );
   const [name, groups, home, folder, caps, noNew] = lines;
   assert.deepEqual([name, groups], ['nobody', String(isolation.user?.gid)]);
   assert.equal(home, folder);
@@ -85,10 +91,14 @@ test('what a job puts into the environment runs with no more rights than its pro
   try {
     // Everything that is started before the program would be taken from here.
     for (const name of ['sh', 'setpriv', 'prlimit', 'unshare']) {
-      writeFileSync(join(folder, name), `#!/bin/sh\nid -u >> ${folder}/who/list\nexec /bin/${name} "$@"\n`, { mode: 0o755 });
+      writeFileSync(join(folder, name), `#!/bin/sh\nid -u >> ${folder}/who/list\nexec /bin/${name} "$@"\n`, {
+        mode: 0o755,
+      });
     }
     mkdirSync(join(folder, 'who'), { mode: 0o777 });
-    await output('id -u', { env: { PATH: `${folder}:/usr/bin:/bin`, LD_PRELOAD: '/no/such.so' } }).catch(() => undefined);
+    await output('id -u', { env: { PATH: `${folder}:/usr/bin:/bin`, LD_PRELOAD: '/no/such.so' } }).catch(
+      () => undefined,
+    );
     const who = existsSync(join(folder, 'who/list')) ? readFileSync(join(folder, 'who/list'), 'utf8') : '';
     assert.ok(!/^0$/m.test(who), `somebody ran as root: ${who}`);
   } finally {
@@ -103,7 +113,10 @@ test('an operator can keep root, or choose another user; one that does not exist
     assert.deepEqual((await output('id -u; echo $HOME', {}, kept)).lines, ['0', '/root']);
     assert.match(describeIsolation(kept).gaps.join(' '), /all rights of root/);
     assert.equal((await probeIsolation({ ...settings, user: 'daemon' })).user?.name, 'daemon');
-    await assert.rejects(probeIsolation({ ...settings, user: 'no-such-user' }), /no user no-such-user.*PUNCTUAL_SHELL_USER/);
+    await assert.rejects(
+      probeIsolation({ ...settings, user: 'no-such-user' }),
+      /no user no-such-user.*PUNCTUAL_SHELL_USER/,
+    );
   } else {
     await assert.rejects(probeIsolation({ ...settings, user: 'root' }), /only a worker that runs as root/);
   }
@@ -167,8 +180,10 @@ test('what a killed worker left, also what left its group, is removed when the n
   }
   child.kill('SIGKILL');
   await once(child, 'exit');
-  const folders = () => readdirSync(tmpdir()).filter((name) => name.includes(`-${child.pid}-`) && isDeadMark(markIn(name)));
-  const groups = () => (isolation.cgroups === null ? [] : readdirSync(isolation.cgroups.base)).filter((name) => isDeadMark(markIn(name)));
+  const folders = () =>
+    readdirSync(tmpdir()).filter((name) => name.includes(`-${child.pid}-`) && isDeadMark(markIn(name)));
+  const groups = () =>
+    (isolation.cgroups === null ? [] : readdirSync(isolation.cgroups.base)).filter((name) => isDeadMark(markIn(name)));
   assert.equal(folders().length, 1);
   assert.equal(isAlive(pids[1] as number), true, 'the daemon is to outlive the worker, or this test shows nothing');
   await sweepLeftovers(isolation);
@@ -186,7 +201,10 @@ test('a mark is dead when its process is, and nothing else is a mark', () => {
 
 test('the cgroup of this process is found where version 2 is mounted', () => {
   const mounts = '1 2 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n';
-  assert.equal(ownCgroup(mounts, '0::/system.slice/punctual.service\n'), '/sys/fs/cgroup/system.slice/punctual.service');
+  assert.equal(
+    ownCgroup(mounts, '0::/system.slice/punctual.service\n'),
+    '/sys/fs/cgroup/system.slice/punctual.service',
+  );
   assert.equal(ownCgroup(mounts, '3:memory:/a\n'), null);
   assert.equal(ownCgroup('1 2 0:3 / / rw - ext4 x rw\n', '0::/\n'), null);
   assert.equal(ownCgroup(mounts, '0::/../x\n'), null);

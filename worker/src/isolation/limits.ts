@@ -12,7 +12,8 @@ export const mb = 1024 * 1024;
 export function limitsFor(asked: ShellLimits | undefined, allowed: Limits, say: (words: string) => void): Limits {
   const entries = names.map((name) => {
     const [wanted = 0, most] = [asked?.[name], allowed[name]];
-    if (most > 0 && wanted > most) say(`The limit ${name} is ${most} on this worker, not ${wanted} as the job asks for.`);
+    if (most > 0 && wanted > most)
+      say(`The limit ${name} is ${most} on this worker, not ${wanted} as the job asks for.`);
     return [name, wanted > 0 && most > 0 ? Math.min(wanted, most) : Math.max(wanted, most)];
   });
   return Object.fromEntries(entries) as Limits;
@@ -48,7 +49,10 @@ export interface LimitWays {
 }
 
 /** The arguments of prlimit. */
-export function prlimitArguments(limits: Limits, { memoryByCgroup, processesByCgroup, hard, tasks }: LimitWays): string[] {
+export function prlimitArguments(
+  limits: Limits,
+  { memoryByCgroup, processesByCgroup, hard, tasks }: LimitWays,
+): string[] {
   const args = ['--core=0'];
   const set = (name: keyof HardLimits, value: number, grace = 0): void => {
     const most = hard[name] ?? Number.POSITIVE_INFINITY;

@@ -128,7 +128,13 @@ async function findTool(name: string): Promise<string | null> {
   if (process.platform !== 'linux') return null;
   for (const folder of toolFolders) {
     const file = join(folder, name);
-    if (await access(file, constants.X_OK).then(() => true, () => false)) return file;
+    if (
+      await access(file, constants.X_OK).then(
+        () => true,
+        () => false,
+      )
+    )
+      return file;
   }
   return null;
 }

@@ -37,7 +37,8 @@ export class StartedProgram {
     this.child = child;
     this.#cgroup = cgroup;
     this.#mark = program.env[marking_variable] ?? '';
-    if (watchMemory) this.#memoryTimer = setInterval(() => this.#lookAtMemory(program.limits.memory_mb * mb), look_at_memory_ms);
+    if (watchMemory)
+      this.#memoryTimer = setInterval(() => this.#lookAtMemory(program.limits.memory_mb * mb), look_at_memory_ms);
   }
 
   static async start(program: Program, isolation: Isolation): Promise<StartedProgram> {
