@@ -73,7 +73,7 @@ test('a program that its user may not run, or of no known kind, could not be sta
   assert.deepEqual(await execute(run, context(run)), { exit_code: 0, stdout_tail: '' });
   const end: ProgramEnd = {
     ...{ name: 'x', code: 126, signal: null, limits: noLimits, wroteTooMuch: false, fatalCodes: undefined },
-    said: 'prlimit: failed to execute /root/x: Permission denied\n',
+    said: 'prlimit: failed to execute /opt/x: Permission denied\n',
     refused: { memory: false, processes: false, machine: false },
   };
   const denied = failureOf(end, null);

@@ -84,7 +84,7 @@ function failureByCode(end: ProgramEnd): Error {
     return new FatalError(`The program ${name} could not be started: ${why}. Its user may not be allowed to run it.`);
   }
   const message = `The program ${name} exited with code ${code}${shellWords(code)}${hint(end)}${quote(said)}`;
-  return (end.fatalCodes ?? (defaults.fatal_exit_codes as readonly number[])).includes(code ?? 0)
+  return (end.fatalCodes ?? defaults.fatal_exit_codes).includes(code ?? 0)
     ? new FatalError(message)
     : new Error(message);
 }
@@ -113,8 +113,8 @@ function shellWords(code: number | null): string {
 
 function hint({ said, limits: allowed, refused }: ProgramEnd): string {
   if (refused.processes) return `, after it had reached its limit of ${allowed.processes} processes`;
-  const words = complaints.filter(([pattern]) => pattern.test(said)).map(([, words]) => words(allowed));
-  const found = words.find((word) => word !== null);
+  const reached = complaints.filter(([pattern]) => pattern.test(said)).map(([, limit]) => limit(allowed));
+  const found = reached.find((limit) => limit !== null);
   return found === undefined ? '' : ` (it may have reached its limit of ${found})`;
 }
 

@@ -38,7 +38,7 @@ function gapsOf({ cgroups, prlimit, noNetwork }: Isolation, runsAsRoot: boolean,
       cgroups?.controllers.has('memory') !== true,
       prlimit === null
         ? 'Memory is not limited: install util-linux (prlimit).'
-        : 'Memory is limited for each process, not for a run as a whole: that takes a delegated cgroup with the memory controller.',
+        : `Memory is limited for each process, and for a run as a whole ${cgroups === null ? 'not at all' : 'by looking four times a second'}: give the worker a cgroup with the memory controller.`,
     ],
     [
       runsAsRoot && cgroups?.controllers.has('pids') !== true,

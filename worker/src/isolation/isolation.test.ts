@@ -17,7 +17,7 @@ import { isDeadMark, markIn, ownMark } from './mark.ts';
 import { type Isolation, probeIsolation } from './probe.ts';
 import { sweepLeftovers } from './sweep.ts';
 
-const baseEnv = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/root' };
+const baseEnv = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/var/empty' };
 const isolation = await isolationForTests();
 const isRoot = process.getuid?.() === 0;
 
@@ -110,7 +110,7 @@ test('an operator can keep root, or choose another user; one that does not exist
   const settings = { cgroup: 'none', limits: noLimits };
   if (isRoot) {
     const kept = await probeIsolation({ ...settings, user: 'root' });
-    assert.deepEqual((await output('id -u; echo $HOME', {}, kept)).lines, ['0', '/root']);
+    assert.deepEqual((await output('id -u; echo $HOME', {}, kept)).lines, ['0', '/var/empty']);
     assert.match(describeIsolation(kept).gaps.join(' '), /all rights of root/);
     assert.equal((await probeIsolation({ ...settings, user: 'daemon' })).user?.name, 'daemon');
     await assert.rejects(
