@@ -175,6 +175,7 @@ const uses: Use[] = [
       'sdk/src/http/failure.ts': 'a Retry-After may be a date',
       'sdk/src/worker/run-log.ts': 'stamps of log lines',
       'worker/src/executors/http-answer.ts': 'a Retry-After may be a date',
+      'worker/src/executors/http.ts': 'a signature bears the time it was made at',
       'cli/src/time.ts': 'the clock of the CLI',
       'dashboard/src/live.ts': 'the clock of the dashboard',
     },

@@ -4,7 +4,7 @@
 import type { CalendarWindow, PutCalendar } from '@punctual/contract';
 import { Option } from 'commander';
 import { UsageError } from './failure.ts';
-import { readJson } from './request.ts';
+import { readJson } from './read_json.ts';
 
 const parts = ['dates', 'days', 'hours'] as const;
 const examples = { dates: '2026-12-25, 12-25 or 2026-12-24/2026-12-31', days: 'SAT-SUN', hours: '22:00-06:00' };

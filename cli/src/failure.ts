@@ -27,6 +27,7 @@ const speaking = new Set([
   'TimeError',
   'ConfigError',
   'StartError',
+  'IsolationError',
   'EmbeddedPostgresError',
   'WaitTimeoutError',
 ]);
@@ -71,7 +72,7 @@ export async function reportFailure(
 export async function describeFailure(error: unknown, context: { url: string; verbose: boolean }): Promise<Failure> {
   if (!(error instanceof Error)) return bug(new Error(String(error)), context.verbose);
   if (error.name === 'PunctualError') return await describeAnswer(error as PunctualError, context.url);
-  if (error.name === 'TypeError' && error.message.includes('is not the URL of a Punctual server'))
+  if (error.name === 'TypeError' && /is not the URL of a Punctual server|\bPUNCTUAL_[A-Z_]+/.test(error.message))
     return sentence(error.message);
   if (speaking.has(error.name)) return sentence(error.message, error.name);
   return bug(error, context.verbose);

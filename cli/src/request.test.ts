@@ -6,13 +6,13 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
 import { Command } from 'commander';
+import { readJson } from './read_json.ts';
 import {
   addCreateOptions,
   addUpdateOptions,
   createRequest,
   givenJobFlags,
   readJobs,
-  readJson,
   updateRequest,
 } from './request.ts';
 
@@ -98,6 +98,21 @@ test('what stands after -- is a program with its arguments, unchanged', async ()
   });
 });
 
+test('what a call sends and expects, and what a program may use, is carried as given', async () => {
+  const call = ['--http', 'https://x', '--body', '{"to":"{{payload.to}}"}', '--expect', '200', '--expect', '204'];
+  assert.deepEqual((await created(...call)).executor, {
+    ...{ kind: 'http', url: 'https://x', body: { to: '{{payload.to}}' }, expect: [200, 204] },
+  });
+  const program = ['--fatal-exit-code', '2', '--sandbox', 'no_network', '--limit-memory-mb', '64', '--', 'ls'];
+  assert.deepEqual((await created('--fatal-exit-code', '3', ...program)).executor, {
+    ...{ kind: 'shell', command: ['ls'], fatal_exit_codes: [3, 2], sandbox: 'no_network', limits: { memory_mb: 64 } },
+  });
+  assert.throws(() => parseCreate('--expect', '99'), /whole number from 200 to 599/);
+  assert.throws(() => parseCreate('--limit-memory-mb', '0'), /1/);
+  assert.throws(() => parseCreate('--sandbox', 'chroot'), /one of none, no_network/);
+  await assert.rejects(created('--http', 'https://x', '--sandbox', 'none'), /--sandbox needs a program/);
+});
+
 test('what makes a job one of a kind is carried as given', async () => {
   const words = ['--unique-key', 'a:1', '--unique-scope', 'period', '--unique-period', '2h', '--on-conflict', 'reject'];
   assert.deepEqual(await created('--type', 'x', ...words), {
@@ -109,8 +124,8 @@ test('what makes a job one of a kind is carried as given', async () => {
 test('contradictions and omissions are refused with the way out', async () => {
   await assert.rejects(created('--name', 'x'), /say what to run: --type .* --http .* --/);
   await assert.rejects(created('--http', 'https://x', '--', 'ls'), /not both/);
-  await assert.rejects(created('--type', 'x', '--method', 'get'), /need --http/);
-  await assert.rejects(created('--type', 'x', '--env', 'A=1'), /need a program/);
+  await assert.rejects(created('--type', 'x', '--method', 'get'), /--method needs --http/);
+  await assert.rejects(created('--type', 'x', '--env', 'A=1'), /--env needs a program/);
   await assert.rejects(created('--type', 'x', '--at', '2030-01-01', '--in', '5m'), /--at or --in, not both/);
   assert.throws(() => parseCreate('--http', 'https://x', '--header', 'nocolon'), /It must look like name: value/);
 });

@@ -1,12 +1,12 @@
 // From the flags of `jobs create` and `jobs update` to the request: the one place that knows both. The flags themselves
 // come from the contract's schemas.
-import { readFile } from 'node:fs/promises';
-import { text } from 'node:stream/consumers';
-import { Backoff, CreateJob, type Executor, HttpExecutor, type UpdateJob, uniqueFields } from '@punctual/contract';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { Backoff, CreateJob, type UpdateJob, uniqueFields } from '@punctual/contract';
+import { type Command, Option } from 'commander';
 import { dependsOnOption } from './depends_on.ts';
+import { executorFrom, executorOptions } from './executor_flags.ts';
 import { UsageError } from './failure.ts';
 import { flagsFrom, valuesOf } from './flags.ts';
+import { readJson } from './read_json.ts';
 import {
   changeScheduleFlags,
   createScheduleFlags,
@@ -53,21 +53,9 @@ const backoffFlags = flagsFrom(Backoff.properties, Object.keys(Backoff.propertie
     max_ms: 'The longest wait',
   },
 });
-const methodFlags = flagsFrom(HttpExecutor.properties, ['method'], { words: { method: 'The method of the call' } });
 
 const grouped = (heading: string, options: Option[]) => options.map((option) => option.helpGroup(heading));
 const payloadOption = new Option('--payload <json>', 'The payload as JSON; @file reads a file, - reads standard input');
-const executorOptions = grouped('Without a worker of your own:', [
-  new Option('--http <url>', 'Call this URL'),
-  ...methodFlags.map(({ option }) => option),
-  new Option('--header <name: value>', 'A header of the call (may be repeated)').argParser(
-    collectPair(':', 'name: value'),
-  ),
-  new Option('--env <name=value>', 'A variable for the program after -- (may be repeated)').argParser(
-    collectPair('=', 'name=value'),
-  ),
-  new Option('--cwd <folder>', 'The folder the program after -- runs in'),
-]);
 const backoffOptions = grouped(
   'Waits between attempts:',
   backoffFlags.map(({ option }) => option),
@@ -87,7 +75,7 @@ const createOptions = [
   ...settableOptions,
   ...scheduleOptions(createScheduleFlags, fixedDelayOption),
   ...uniqueOptions,
-  ...executorOptions,
+  ...grouped('Without a worker of your own:', executorOptions),
 ];
 
 export function addCreateOptions(command: Command): Command {
@@ -108,7 +96,7 @@ export function givenJobFlags(given: Given): string[] {
 }
 
 export async function createRequest(program: string[], given: Given): Promise<CreateJob> {
-  const executor = executorFrom(program, given);
+  const executor = await executorFrom(program, given);
   const job = {
     ...valuesOf(createFlags, given),
     ...valuesOf(uniqueFlags, given),
@@ -132,63 +120,6 @@ export async function updateRequest(given: Given): Promise<UpdateJob> {
     ...(Object.keys(backoff).length === 0 ? {} : { backoff }),
     ...(typeof given['payload'] === 'string' ? { payload: await readJson(given['payload'], '--payload') } : {}),
   };
-}
-
-function executorFrom(program: string[], given: Given): Executor | null {
-  const { http, method, header, env, cwd } = given as {
-    http?: string;
-    method?: HttpExecutor['method'];
-    header?: Record<string, string>;
-    env?: Record<string, string>;
-    cwd?: string;
-  };
-  if (http !== undefined && program.length > 0)
-    throw new UsageError('a job calls a URL (--http) or runs a program (after --), not both.');
-  if (http === undefined && (method ?? header) !== undefined)
-    throw new UsageError('--method and --header need --http URL.');
-  if (program.length === 0 && (env ?? cwd) !== undefined)
-    throw new UsageError('--env and --cwd need a program: -- program arguments.');
-  if (http !== undefined)
-    return { kind: 'http', url: http, ...(method && { method }), ...(header && { headers: header }) };
-  return program.length === 0
-    ? null
-    : { kind: 'shell', command: program, ...(env && { env }), ...(cwd !== undefined && { cwd }) };
-}
-
-function collectPair(separator: string, form: string) {
-  return (pair: string, before: Record<string, string> | undefined): Record<string, string> => {
-    const at = pair.indexOf(separator);
-    if (at < 1) throw new InvalidArgumentError(`It must look like ${form}.`);
-    return {
-      ...before,
-      [pair.slice(0, at).trim()]: separator === ':' ? pair.slice(at + 1).trim() : pair.slice(at + 1),
-    };
-  };
-}
-
-/** JSON given as itself, as @file, or as - for standard input. */
-export async function readJson(
-  given: string,
-  flag: string,
-  stdin: NodeJS.ReadableStream = process.stdin,
-): Promise<unknown> {
-  const source = given === '-' ? 'standard input' : given.startsWith('@') ? given.slice(1) : flag;
-  let content = given;
-  try {
-    if (given === '-') content = await text(stdin);
-    else if (given.startsWith('@')) content = await readFile(source, 'utf8');
-  } catch (error) {
-    throw new UsageError(`${flag}: cannot read ${source}: ${(error as Error).message}.`, { cause: error });
-  }
-  try {
-    return JSON.parse(content) as unknown;
-  } catch (error) {
-    const hint = source === flag ? ` A text needs quotes of its own: ${flag} '"hello"'.` : '';
-    throw new UsageError(
-      `${flag}: ${source === flag ? 'this' : source} is not JSON: ${(error as Error).message}.${hint}`,
-      { cause: error },
-    );
-  }
 }
 
 /** The jobs of a file for a bulk: an array, or an object with `jobs` as POST /jobs/bulk takes it. */

@@ -3,6 +3,7 @@ import * as backfills from './backfills.ts';
 import * as deadLetters from './dead_letters.ts';
 import * as dependencies from './dependencies.ts';
 import * as explain from './explain.ts';
+import * as executors from './executors.ts';
 import * as forecast from './forecast.ts';
 import * as gates from './gates.ts';
 import * as jobs from './jobs.ts';
@@ -24,6 +25,7 @@ export * from './dependencies.ts';
 export * from './depth.ts';
 export * from './errors.ts';
 export * from './explain.ts';
+export * from './executors.ts';
 export * from './forecast.ts';
 export * from './gates.ts';
 export * from './jobs.ts';
@@ -70,9 +72,10 @@ export const components = {
   Job: jobs.Job,
   JobCreated: jobs.JobCreated,
   JobStatusAnswer: jobs.JobStatusAnswer,
-  Executor: jobs.Executor,
-  HttpExecutor: jobs.HttpExecutor,
-  ShellExecutor: jobs.ShellExecutor,
+  Executor: executors.Executor,
+  HttpExecutor: executors.HttpExecutor,
+  ShellExecutor: executors.ShellExecutor,
+  ShellLimits: executors.ShellLimits,
   Backoff: jobs.Backoff,
   Parent: dependencies.Parent,
   Dependency: dependencies.Dependency,

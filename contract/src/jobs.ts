@@ -1,6 +1,7 @@
 // Jobs: what to do and how, whose, and when. Schemas and routes.
 import { type Static, Type } from 'typebox';
 import { Dependency, DependsOn } from './dependencies.ts';
+import { Executor } from './executors.ts';
 import { defaults, limits } from './limits.ts';
 import { route } from './route.ts';
 import { Run, RunPage, RunPageQuery } from './runs.ts';
@@ -17,62 +18,6 @@ export const JobStatus = Type.Enum(['SCHEDULED', 'PAUSED', 'CANCELLED', 'COMPLET
   description: 'About the definition. SCHEDULED: has or will have runs to do. COMPLETED: no run is left to do',
 });
 export type JobStatus = Static<typeof JobStatus>;
-
-export const HttpExecutor = closed(
-  {
-    kind: Type.Literal('http'),
-    url: Type.String({ minLength: 1, maxLength: 4096, pattern: '^https?://[^\\p{Cc}\\p{Cs}\\s]+$' }),
-    method: Type.Optional(Type.Enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'], { default: 'POST' })),
-    headers: Type.Optional(
-      Type.Record(
-        Type.String({ pattern: '^[A-Za-z0-9-]{1,100}$' }),
-        Type.String({ maxLength: 4096, pattern: '^[^\\p{Cc}\\p{Cs}]*$' }),
-        {
-          maxProperties: 50,
-          additionalProperties: false,
-        },
-      ),
-    ),
-    body: Type.Optional(Json),
-  },
-  {
-    description:
-      'Calls a URL. 2xx is success; 408, 429 and 5xx are tried again; other answers are fatal. The body defaults to the payload',
-  },
-);
-
-export const ShellExecutor = closed(
-  {
-    kind: Type.Literal('shell'),
-    command: Type.Array(Type.String({ maxLength: 32_768, pattern: '^[^\\u0000\\p{Cs}]*$' }), {
-      minItems: 1,
-      maxItems: 256,
-      description: 'Program and arguments; no shell interprets them',
-    }),
-    env: Type.Optional(
-      Type.Record(
-        Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,99}$' }),
-        Type.String({ maxLength: 32_768, pattern: '^[^\\u0000\\p{Cs}]*$' }),
-        {
-          maxProperties: 100,
-          additionalProperties: false,
-        },
-      ),
-    ),
-    cwd: Type.Optional(Type.String({ minLength: 1, maxLength: 4096, pattern: '^[^\\u0000\\p{Cs}]*$' })),
-  },
-  {
-    description:
-      'Runs a program on a worker that allows it (PUNCTUAL_ALLOW_SHELL=true). Exit code 0 is success; the payload comes on standard input',
-  },
-);
-
-export const Executor = Type.Union([HttpExecutor, ShellExecutor], {
-  description: 'How to do the work without a worker of one’s own',
-});
-export type HttpExecutor = Static<typeof HttpExecutor>;
-export type ShellExecutor = Static<typeof ShellExecutor>;
-export type Executor = Static<typeof Executor>;
 
 export const Backoff = closed(
   {

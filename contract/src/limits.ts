@@ -100,6 +100,14 @@ export const limits = {
   /** A day: what fails more slowly is better watched by an alert. */
   max_breaker_ms: 24 * 3600 * 1000,
   max_ageing_ms: 7 * 24 * 3600 * 1000,
+  max_expected_statuses: 50,
+  /** What a template makes of a body: a part of the payload may stand in it many times. */
+  max_http_body_bytes: 1024 * 1024,
+  /** A terabyte of memory, of a file or of output: more is a typing error. The same for what follows. */
+  max_shell_mb: 1024 * 1024,
+  max_shell_cpu_seconds: 7 * 24 * 3600,
+  max_shell_processes: 100_000,
+  max_shell_open_files: 1_000_000,
 } as const;
 
 export const defaults = {
@@ -109,6 +117,8 @@ export const defaults = {
   units: 1,
   fair_share: 100,
   timeout_ms: 3600 * 1000,
+  /** EX_USAGE of sysexits.h: the same arguments will be wrong again. */
+  fatal_exit_codes: [64],
   page: 50,
   breaker: { min_attempts: 20, window_ms: 60_000, cool_down_ms: 30_000 },
   backoff: { base_ms: 1000, factor: 2, max_ms: 10 * 60 * 1000, jitter: 0.2 },

@@ -11,7 +11,7 @@
 // A run whose handler has completed it in SQL (docs/sql.md) is reported as FAILED: that changes nothing if the transaction
 // was committed, and is true if it was not.
 import { type Static, Type } from 'typebox';
-import { Executor } from './jobs.ts';
+import { Executor } from './executors.ts';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { LogLine } from './runs.ts';

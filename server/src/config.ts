@@ -163,12 +163,82 @@ export const configKeys = {
     default: false,
     meaning: 'Let a stock worker run `shell` jobs.',
   },
+  shell_user: {
+    env: 'PUNCTUAL_SHELL_USER',
+    kind: 'string',
+    default: null,
+    meaning:
+      'Who programs of `shell` jobs run as when the worker is root: `nobody` unless set; `root` lets them do everything. A worker that is not root runs them as itself.',
+  },
+  shell_cgroup: {
+    env: 'PUNCTUAL_SHELL_CGROUP',
+    kind: 'string',
+    default: null,
+    meaning:
+      'The folder of a cgroup (version 2) in which the worker makes one for each program; its own unless set, and `none` for no cgroups.',
+  },
+  shell_memory_mb: {
+    env: 'PUNCTUAL_SHELL_MEMORY_MB',
+    kind: 'integer',
+    default: 2048,
+    min: 0,
+    max: 1_048_576,
+    meaning:
+      'Megabytes of memory a program and what it starts may use; a job can ask for less. 0 for no limit, here and below.',
+  },
+  shell_cpu_seconds: {
+    env: 'PUNCTUAL_SHELL_CPU_SECONDS',
+    kind: 'integer',
+    default: 0,
+    min: 0,
+    max: 604_800,
+    meaning: 'Seconds of processor time each process of a program may use.',
+  },
+  shell_processes: {
+    env: 'PUNCTUAL_SHELL_PROCESSES',
+    kind: 'integer',
+    default: 512,
+    min: 0,
+    max: 100_000,
+    meaning: 'Processes and threads a program may have at a time.',
+  },
+  shell_open_files: {
+    env: 'PUNCTUAL_SHELL_OPEN_FILES',
+    kind: 'integer',
+    default: 4096,
+    min: 0,
+    max: 1_000_000,
+    meaning: 'Files each process of a program may have open.',
+  },
+  shell_file_mb: {
+    env: 'PUNCTUAL_SHELL_FILE_MB',
+    kind: 'integer',
+    default: 8192,
+    min: 0,
+    max: 1_048_576,
+    meaning: 'Megabytes each file may have that a program writes.',
+  },
+  shell_output_mb: {
+    env: 'PUNCTUAL_SHELL_OUTPUT_MB',
+    kind: 'integer',
+    default: 1024,
+    min: 0,
+    max: 1_048_576,
+    meaning: 'Megabytes a program may write to standard output and standard error.',
+  },
   http_allow: {
     env: 'PUNCTUAL_HTTP_ALLOW',
     kind: 'list',
     default: [],
     meaning:
       'Private hosts and CIDRs the http executor may call, separated by commas. Public addresses are always allowed.',
+  },
+  webhook_secret: {
+    env: 'PUNCTUAL_WEBHOOK_SECRET',
+    kind: 'secret',
+    default: null,
+    meaning:
+      'Signs every call of the http executor as Standard Webhooks has it: `whsec_` and 24 to 64 bytes in base64. Several, separated by spaces, while one replaces the other.',
   },
   log_level: {
     env: 'PUNCTUAL_LOG_LEVEL',
@@ -235,6 +305,7 @@ export function describeConfig(
 }
 
 export function hideSecret(url: string): string {
+  if (url !== '' && !url.includes('://') && !url.includes('=')) return '***';
   return url.replace(/(:\/\/[^:@/]*):[^@/]*@/, '$1:***@').replace(/(password=)[^&\s]*/gi, '$1***');
 }
 

@@ -1,6 +1,6 @@
 // Workers that die, freeze, are cut off or are poisoned: real processes, real signals, a ledger written by the jobs.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
@@ -13,6 +13,7 @@ import { startPunctual } from '../support/process.ts';
 import { startProxy } from '../support/proxy.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'pl-'));
+chmodSync(folder, 0o777); // programs write there as another user when the tests run as root
 after(() => rmSync(folder, { recursive: true, force: true }));
 let ledgers = 0;
 const newLedger = (): string => path.join(folder, `ledger-${ledgers++}`);

@@ -71,6 +71,8 @@ async function refused(
   return problem;
 }
 
+const shell = (more: object) => ({ name: 'x', executor: { kind: 'shell', command: ['ls'], ...more } });
+const http = (more: object) => ({ name: 'x', executor: { kind: 'http', url: 'http://x/', ...more } });
 const job = { name: 'x', type: 'echo' };
 const unique = { ...job, unique_key: 'k' };
 const noJob = '01a1de4b-92f8-7000-9c4c-36270fb00001';
@@ -143,6 +145,12 @@ describe('a job with a wrong field', () => {
       'executor.headers.a',
     ],
     ['a shell executor without a command', { name: 'x', executor: { kind: 'shell', command: [] } }, 'executor.command'],
+    ['a limit of nothing', shell({ limits: { memory_mb: 0 } }), 'executor.limits.memory_mb'],
+    ['a limit there is not', shell({ limits: { money: 1 } }), 'executor.limits.money'],
+    ['a sandbox there is not', shell({ sandbox: 'chroot' }), 'executor.sandbox'],
+    ['success as a fatal exit code', shell({ fatal_exit_codes: [0] }), 'executor.fatal_exit_codes[0]'],
+    ['no expected status', http({ expect: [] }), 'executor.expect'],
+    ['an expected status there is not', http({ expect: [42] }), 'executor.expect[0]'],
     ['a shell executor with NUL', { name: 'x', executor: { kind: 'shell', command: ['a\0'] } }, 'executor.command[0]'],
   ];
   for (const [name, body, path] of cases) {

@@ -1,6 +1,6 @@
 // The examples are run as a reader would run them, and do what they say.
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
@@ -27,8 +27,8 @@ interface Example {
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const start = (name: string, ...more: string[]): Example => launch([`examples/${name}`, house.url, ...more]);
 
-function launch(words: string[]): Example {
-  const child = spawn(process.execPath, words, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000 });
+function launch(words: string[], program = process.execPath): Example {
+  const child = spawn(program, words, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000 });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
   const ended = once(child, 'close').then(() => {
@@ -96,6 +96,32 @@ test('a worker without the SDK serves jobs and says goodbye', async () => {
   example.child.kill('SIGINT');
   assert.match(await example.ended, /goodbye\n$/);
   await plain(example, 'GONE');
+});
+
+test('a worker in Python serves jobs, renews its lease, heeds a cancel and says goodbye', async (t) => {
+  if (spawnSync('python3', ['--version']).status !== 0) return t.skip('python3 is not installed');
+  const example = launch(['examples/worker.py', house.url], 'python3');
+  const type = 'example-words';
+  const { job_id } = await house.client.jobs.create({ type, payload: { text: 'three words here' } });
+  const run = await house.ended(job_id);
+  assert.deepEqual(run.result, { words: 3 }, example.output());
+  assert.match(run.executor_id ?? '', /^python-\d+$/);
+  const wrong = await house.client.jobs.create({ type, payload: {}, max_retries: 0 });
+  const failed = await house.ended(wrong.job_id);
+  assert.deepEqual([failed.status, failed.error_message], ['FAILED', "KeyError('text')"]);
+  // Longer than a lease: it is renewed while the work goes on.
+  const long = await house.client.jobs.create({ type, payload: { text: 'x', seconds: 12 } });
+  const cancelled = await house.client.jobs.create({ type, payload: { text: 'x', seconds: 100 } });
+  const ended = await house.ended(long.job_id, 30_000);
+  assert.deepEqual([ended.status, ended.attempt_number], ['SUCCESS', 1], example.output());
+  await eventually(async () => {
+    const { latest_run } = await house.client.jobs.status(cancelled.job_id);
+    assert.equal(latest_run?.status, 'RUNNING');
+  });
+  await house.client.jobs.cancel(cancelled.job_id);
+  assert.equal((await house.ended(cancelled.job_id)).status, 'CANCELLED');
+  example.child.kill('SIGINT');
+  assert.match(await example.ended, /goodbye\n$/);
 });
 
 test('what the README shows of the SDK works as it stands there', async () => {

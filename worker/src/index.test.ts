@@ -4,7 +4,7 @@ import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import type { Grant, Outcome, SyncAnswer, SyncRequest } from '@punctual/contract';
-import { grant } from './executors/run.test.support.ts';
+import { grant, isolationForTests } from './executors/run.test.support.ts';
 import { startStockWorker } from './index.ts';
 
 async function openServer(runs: Grant[], done: (outcomes: Outcome[]) => void) {
@@ -53,7 +53,7 @@ test('it serves echo, sleep, http and, when allowed, shell', async () => {
     arrived = resolve;
   });
   const server = await openServer(runs, (outcomes) => outcomes.length === 4 && arrived(outcomes));
-  const worker = await startStockWorker({ ...options, url: server.url, allowShell: true });
+  const worker = await startStockWorker({ ...options, url: server.url, shell: await isolationForTests() });
   const outcomes = await all;
   await worker.stop();
   server.close();
@@ -67,7 +67,7 @@ test('it serves echo, sleep, http and, when allowed, shell', async () => {
 
 test('it does not offer shell unless allowed', async () => {
   const server = await openServer([], () => undefined);
-  const worker = await startStockWorker({ ...options, url: server.url, allowShell: false });
+  const worker = await startStockWorker({ ...options, url: server.url, shell: null });
   await worker.stop();
   server.close();
   assert.deepEqual(server.calls[0]?.worker?.executors, ['http']);
@@ -76,7 +76,7 @@ test('it does not offer shell unless allowed', async () => {
 
 test('a wrong entry of PUNCTUAL_HTTP_ALLOW is an error at start', async () => {
   await assert.rejects(
-    startStockWorker({ ...options, url: 'http://127.0.0.1:1', allowShell: false, httpAllow: ['10.0.0.0/99'] }),
+    startStockWorker({ ...options, url: 'http://127.0.0.1:1', shell: null, httpAllow: ['10.0.0.0/99'] }),
     /PUNCTUAL_HTTP_ALLOW/,
   );
 });

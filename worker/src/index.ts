@@ -3,10 +3,14 @@
 import { readFileSync } from 'node:fs';
 import { type Logger, Worker, type WorkerEvent } from '@punctual/sdk';
 import { httpExecutor } from './executors/http.ts';
-import { deathSignalPrefix } from './executors/program.ts';
 import { shellExecutor } from './executors/shell.ts';
+import type { Isolation } from './isolation/probe.ts';
+import { leaveNothing, sweepLeftovers } from './isolation/sweep.ts';
 import { echo } from './types/echo.ts';
 import { sleep } from './types/sleep.ts';
+
+export { describeIsolation } from './isolation/describe.ts';
+export { type Isolation, probeIsolation, type ShellSettings } from './isolation/probe.ts';
 
 /** What is left of the grace for reporting once a program has been killed. */
 const report_ms = 1_000;
@@ -19,9 +23,12 @@ export interface StockWorkerOptions {
   queues: string[] | null;
   /** What it has that a job may require. */
   labels?: string[] | undefined;
-  allowShell: boolean;
+  /** How programs are kept apart, from probeIsolation; null: it runs no programs. */
+  shell: Isolation | null;
   /** Hosts and CIDRs the http executor may call although they are not public. */
   httpAllow: readonly string[];
+  /** Signs the calls of the http executor; null: they are not signed. */
+  webhookSecret?: string | null;
   /** How long it waits for its runs when it stops, and a program has between SIGTERM and SIGKILL. */
   stopGraceMs: number;
   /** SIGTERM and SIGINT drain it and end the process, and the process is killed rather than work past a lost lease. */
@@ -31,11 +38,13 @@ export interface StockWorkerOptions {
 }
 
 export async function startStockWorker(options: StockWorkerOptions): Promise<Worker> {
-  const { allowShell, httpAllow, stopGraceMs, ...rest } = options;
-  const http = httpExecutor({ allow: httpAllow, version: version() });
-  const shell = allowShell
-    ? shellExecutor({ baseEnv: baseEnv(), stopGraceMs, prefix: await deathSignalPrefix() })
-    : undefined;
+  const { shell: isolation, httpAllow, webhookSecret = null, stopGraceMs, ...rest } = options;
+  const http = httpExecutor({ allow: httpAllow, version: version(), webhookSecret });
+  if (isolation !== null) {
+    await sweepLeftovers(isolation);
+    process.once('exit', () => leaveNothing(isolation));
+  }
+  const shell = isolation === null ? undefined : shellExecutor({ baseEnv: baseEnv(), stopGraceMs, isolation });
   const worker = new Worker({
     ...rest,
     handlers: { echo, sleep },

@@ -7,6 +7,7 @@ import type { Command } from 'commander';
 import type { Output } from '../output.ts';
 import { locally, type Session } from '../session.ts';
 import { holderOf } from '../start/claim.ts';
+import { shellSettings } from '../start/shell_settings.ts';
 import { neededNode } from '../version.ts';
 
 /** Below this PostgreSQL may soon be unable to write its log, and then stops. */
@@ -17,7 +18,7 @@ export function addDoctor(command: Command): void {
     .addHelpText(
       'after',
       `
-It looks at Node, the disk, the server at PUNCTUAL_URL, and the database: the one of DATABASE_URL, or the embedded one
+It looks at Node, the disk, with PUNCTUAL_ALLOW_SHELL how programs are kept apart, the server at PUNCTUAL_URL, and the database: the one of DATABASE_URL, or the embedded one
 while \`punctual start\` runs. Exit code 1 when something is wrong.`,
     )
     .action(locally(examineAll));
@@ -29,6 +30,7 @@ async function examineAll(session: Session): Promise<number> {
   const findings = [
     checkNode(process.versions.node),
     checkDisk(folder),
+    ...(config.allow_shell ? [await checkShell(config)] : []),
     await checkServer(url),
     ...(await checkDatabase(config, folder)),
   ];
@@ -68,6 +70,17 @@ export function checkDisk(folder: string): Finding {
     detail,
     hint: 'Make room, or choose another folder with PUNCTUAL_DATA_DIR.',
   };
+}
+
+/** How far this machine lets programs be kept apart; what it does not let is said, and is no failure. */
+export async function checkShell(config: Config): Promise<Finding> {
+  const { describeIsolation, probeIsolation } = await import('@punctual/worker');
+  try {
+    const { summary, gaps } = describeIsolation(await probeIsolation(shellSettings(config), false));
+    return { check: 'shell jobs', ok: true, detail: [summary, ...gaps].join('\n    ') };
+  } catch (error) {
+    return { check: 'shell jobs', ok: false, detail: (error as Error).message };
+  }
 }
 
 async function checkServer(url: string): Promise<Finding> {

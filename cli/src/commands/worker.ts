@@ -7,6 +7,7 @@ import type { Output } from '../output.ts';
 import { locally, type Session } from '../session.ts';
 import { drainMessage, readyMessage } from '../start/builtin.ts';
 import { killDescendants } from '../start/descendants.ts';
+import { shellSettings } from '../start/shell_settings.ts';
 import { watchSignals } from '../start/signals.ts';
 
 interface Given {
@@ -57,30 +58,32 @@ function parseNames(text: string): string[] {
 }
 
 async function work({ config, output, url }: Session, given: Given): Promise<number> {
-  const { startStockWorker } = await import('@punctual/worker');
+  const { describeIsolation, probeIsolation, startStockWorker } = await import('@punctual/worker');
   const builtin = given.builtin === true;
   const queues = given.queues ?? config.worker_queues;
   const id = given.id ?? config.worker_id;
   const slots = given.slots ?? config.worker_slots;
   process.on('exit', () => killDescendants());
+  const shell = (given.allowShell ?? config.allow_shell) ? await probeIsolation(shellSettings(config)) : null;
   const worker = await startStockWorker({
     url,
     ...(id === null ? {} : { id }),
     slots,
     queues: queues.length === 0 ? null : [...queues],
     labels: [...(given.labels ?? config.worker_labels)],
-    allowShell: given.allowShell ?? config.allow_shell,
+    shell,
     httpAllow: [...config.http_allow, ...(builtin ? loopback : [])],
+    webhookSecret: config.webhook_secret,
     stopGraceMs: config.stop_grace_ms,
     handleSignals: true, // it drains at SIGTERM and Ctrl-C and ends this process, at once at the second
   });
   if (builtin) await parentSaysDrain();
-  else
-    await untilSignal(output, `worker ${worker.id} takes up to ${slots} runs at once from ${url}`, {
-      worker_id: worker.id,
-      url,
-      slots,
-    });
+  else {
+    const isolation = shell === null ? null : describeIsolation(shell);
+    const programs = isolation === null ? 'it runs no programs' : isolation.summary;
+    const facts = { worker_id: worker.id, url, slots, ...(isolation === null ? {} : { isolation }) };
+    await untilSignal(output, `worker ${worker.id} takes up to ${slots} runs at once from ${url}; ${programs}`, facts);
+  }
   await worker.stop();
   return 0;
 }

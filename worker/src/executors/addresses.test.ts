@@ -52,6 +52,20 @@ for (const url of [
   'http://[fec0::1]/',
   'http://[ff02::1]/',
   'http://[2001:db8::1]/',
+  'http://[::ffff:0:127.0.0.1]/',
+  'http://0300.0250.1.1/',
+  'http://0xc0a80101/',
+  'http://3232235777/',
+  'http://127.0.1/',
+  'http://①②⑦。0。0。1/',
+  'http://1.1.1.1@127.0.0.1/',
+  'http://1.1.1.1:80@127.0.0.1:80/',
+  'http://1.1.1.1%2f@127.0.0.1/',
+  'http://127.0.0.1\\@1.1.1.1/',
+  'http://127.0.0.1#@1.1.1.1/',
+  'http://127.0.0.1?@1.1.1.1/',
+  'http:127.0.0.1',
+  'http:/\\127.0.0.1/',
 ]) {
   test(`${url} is refused`, () => assert.equal(none.allowsAddress(hostOf(url)), false));
 }
@@ -85,3 +99,25 @@ test('an entry that is no host, address or network is an error that says which',
   assert.throws(() => addressRules(['http://a.b']), /"http:\/\/a\.b"/);
   assert.throws(() => addressRules(['a.b:80']), /"a\.b:80"/);
 });
+
+for (const address of [
+  '::1%lo',
+  'fe80::1%eth0',
+  '::ffff:127.0.0.1%1',
+  '2606:4700:4700::1111%eth0',
+  '127.0.0.1%lo',
+  '',
+  'x',
+]) {
+  test(`a resolver's answer ${JSON.stringify(address)} is refused`, () =>
+    assert.equal(none.allowsAddress(address), false));
+}
+
+for (const url of [
+  'http://[fe80::1%25eth0]/',
+  'http://[::1%25lo]/',
+  'http://127.0.0.1%00.example.com/',
+  'http://256.256.256.256/',
+]) {
+  test(`${url} is no URL at all`, () => assert.equal(URL.canParse(url), false));
+}

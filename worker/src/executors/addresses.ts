@@ -6,7 +6,7 @@ import { BlockList, isIP, isIPv4 } from 'node:net';
 const refusedRanges = [
   '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24',
   '192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4',
-  '::/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16 3fff::/20 5f00::/16 fc00::/7 fe80::/10',
+  '::/96 ::ffff:0:0:0/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16 3fff::/20 5f00::/16 fc00::/7 fe80::/10',
   'fec0::/10 ff00::/8',
 ].flatMap((line) => line.split(' '));
 
@@ -25,7 +25,9 @@ export function addressRules(allow: readonly string[]): AddressRules {
     allowsHost: (host) => hosts.has(host.toLowerCase().replace(/\.$/, '')),
     allowsAddress: (address) => {
       const family = isIPv4(address) ? 'ipv4' : 'ipv6';
-      return isIP(address) !== 0 && (allowed.check(address, family) || !refused.check(address, family));
+      // A zone says through which interface: public addresses have none, and lists of addresses do not understand it.
+      if (isIP(address) === 0 || address.includes('%')) return false;
+      return allowed.check(address, family) || !refused.check(address, family);
     },
   };
 }

@@ -44,9 +44,10 @@ export async function readAnswer(response: IncomingMessage): Promise<HttpAnswer>
   };
 }
 
-export function judge(answer: HttpAnswer, call: string): HttpResult {
+/** `expect`: the statuses that are success, when those are not all of 2xx. */
+export function judge(answer: HttpAnswer, call: string, expect?: readonly number[]): HttpResult {
   const { status, contentType, body, truncated } = answer;
-  if (status >= 200 && status < 300) {
+  if (expect === undefined ? status >= 200 && status < 300 : expect.includes(status)) {
     return {
       status,
       headers: contentType === undefined ? {} : { 'content-type': contentType },
@@ -61,7 +62,8 @@ export function judge(answer: HttpAnswer, call: string): HttpResult {
     );
   }
   const quoted = body.trim() === '' ? '' : `: ${body.trim().slice(0, max_quoted_chars)}`;
-  const message = `${call} was answered with status ${status}${quoted}`;
+  const wanted = expect === undefined ? '' : ` instead of ${expect.join(' or ')}`;
+  const message = `${call} was answered with status ${status}${wanted}${quoted}`;
   if (status === 408 || status === 425 || status === 429 || status >= 500) {
     throw new RetryError(message, { retryAfterMs: retryAfterMs(answer.retryAfter, Date.now()) });
   }

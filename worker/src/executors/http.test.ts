@@ -1,36 +1,12 @@
 // The http executor against a server on loopback.
 import assert from 'node:assert/strict';
-import * as http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import type { HttpExecutor } from '@punctual/contract';
 import { FatalError, RetryError } from '@punctual/sdk';
+import { openTarget, type Seen } from './http.test.support.ts';
 import { httpExecutor } from './http.ts';
 import { type HttpResult, retryAfterMs } from './http-answer.ts';
 import { context, grant } from './run.test.support.ts';
-
-interface Seen {
-  method: string | undefined;
-  headers: http.IncomingHttpHeaders;
-  body: string;
-}
-
-async function openTarget(answer: (response: http.ServerResponse) => void) {
-  const seen: Seen[] = [];
-  const server = http.createServer(async (request, response) => {
-    let body = '';
-    for await (const chunk of request) body += String(chunk);
-    seen.push({ method: request.method, headers: request.headers, body });
-    answer(response);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  const close = async (): Promise<void> => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  };
-  return { url: `http://127.0.0.1:${port}/hook?secret=1`, port, seen, [Symbol.asyncDispose]: close };
-}
 
 const execute = httpExecutor({ allow: ['127.0.0.1'], version: '0.0.0' });
 

@@ -1,5 +1,5 @@
-// The executor `http`: calls a URL and reports its answer. 2xx is success; 408, 425, 429, 5xx and network errors are tried
-// again; every other answer is fatal. It promises to call only addresses the rules allow: it resolves the name itself and
+// The executor `http`: calls a URL and reports its answer. 2xx, or what the job expects, is success; 408, 425, 429, 5xx and
+// network errors are tried again; every other answer is fatal. It promises to call only addresses the rules allow: it resolves the name itself and
 // connects to the very address it checked, and it follows no redirects. Made by index.ts.
 import { lookup as systemLookup } from 'node:dns/promises';
 import * as http from 'node:http';
@@ -9,6 +9,9 @@ import type { HttpExecutor } from '@punctual/contract';
 import { FatalError, type Grant, type Handler, RetryError } from '@punctual/sdk';
 import { type AddressRules, addressRules } from './addresses.ts';
 import { type HttpAnswer, judge, readAnswer } from './http-answer.ts';
+import { type Sign, signer } from './signature.ts';
+import { fillTemplate } from './template.ts';
+import { traceparentOf } from './trace.ts';
 
 export interface ResolvedAddress {
   address: string;
@@ -19,6 +22,8 @@ export interface HttpExecutorOptions {
   /** Hosts and CIDRs that may be called although they are not public. */
   allow: readonly string[];
   version: string;
+  /** Signs every call, see signature.ts; null: none. */
+  webhookSecret?: string | null;
   /** Resolves a host name; the system's resolver unless given. */
   lookup?: (host: string) => Promise<ResolvedAddress[]>;
 }
@@ -39,17 +44,22 @@ const ownHeaders = new Set([
   'punctual-attempt',
   'punctual-fence',
   'punctual-scheduled-for',
+  'webhook-id',
+  'webhook-timestamp',
+  'webhook-signature',
 ]);
 
-export function httpExecutor({ allow, version, lookup = lookupAll }: HttpExecutorOptions): Handler {
+export function httpExecutor(options: HttpExecutorOptions): Handler {
+  const { allow, version, webhookSecret = null, lookup = lookupAll } = options;
   const rules = addressRules(allow);
+  const sign = signer(webhookSecret);
   return async (run, ctx) => {
     const executor = run.executor;
     if (executor?.kind !== 'http') throw new FatalError('The run has no http executor.');
     const url = parseUrl(executor.url);
     const addresses = await orAbort(allowedAddresses(url, rules, lookup), ctx.signal);
-    const answer = await call({ url, addresses, executor, run, version, signal: ctx.signal });
-    return judge(answer, `${executor.method ?? 'POST'} ${shownUrl(url)}`);
+    const answer = await call({ url, addresses, executor, run, version, sign, signal: ctx.signal });
+    return judge(answer, `${executor.method ?? 'POST'} ${shownUrl(url)}`, executor.expect);
   };
 }
 
@@ -98,13 +108,15 @@ interface CallOptions {
   executor: HttpExecutor;
   run: Grant;
   version: string;
+  sign: Sign;
   signal: AbortSignal;
 }
 
-function call({ url, addresses, executor, run, version, signal }: CallOptions): Promise<HttpAnswer> {
+function call({ url, addresses, executor, run, version, sign, signal }: CallOptions): Promise<HttpAnswer> {
   const method = executor.method ?? 'POST';
   const body = bodyOf(method, executor, run);
-  const headers = headersOf(executor, run, body, version);
+  // The id of the message is the same for every attempt: a target that has it already need not take it again.
+  const headers = { ...headersOf(executor, run, body, version), ...sign(run.run_id, body ?? '', Date.now()) };
   return new Promise((resolveAnswer, reject) => {
     const fail = (error: Error): void =>
       reject(signal.aborted ? signal.reason : networkError(`${method} ${shownUrl(url)}`, error));
@@ -131,7 +143,8 @@ function pinned(addresses: ResolvedAddress[]): LookupFunction {
 
 function bodyOf(method: string, executor: HttpExecutor, run: Grant): string | undefined {
   const isBodyless = method === 'GET' || method === 'HEAD';
-  const body = executor.body ?? (isBodyless ? undefined : run.payload);
+  const template = executor.body ?? undefined;
+  const body = template === undefined ? (isBodyless ? undefined : run.payload) : fillTemplate(template, run.payload);
   if (body === undefined || body === null) return undefined;
   const type = Object.entries(executor.headers ?? {}).find(([name]) => name.toLowerCase() === 'content-type')?.[1];
   return typeof body === 'string' && type !== undefined && !type.includes('json') ? body : JSON.stringify(body);
@@ -155,6 +168,7 @@ function headersOf(
       throw new FatalError(`The header ${given} is set by Punctual; leave it out of the executor.`);
     headers[name] = value;
   }
+  headers['traceparent'] = traceparentOf(run, headers['traceparent']);
   headers['idempotency-key'] = run.run_id;
   headers['punctual-run-id'] = run.run_id;
   headers['punctual-attempt'] = String(run.attempt_number);

@@ -6,12 +6,17 @@ import { limits } from '@punctual/contract/plain';
 
 const max_tail_bytes = 16 * 1024;
 
-/** Returns what gives the last part of the output. */
-export function followOutput(stream: Readable | null, log: (line: string) => void): () => string {
+/** Returns what gives the last part of the output; `count` is told how many bytes came. */
+export function followOutput(
+  stream: Readable | null,
+  log: (line: string) => void,
+  count: (bytes: number) => void = () => undefined,
+): () => string {
   let tail = Buffer.alloc(0);
   let line = '';
   const decoder = new StringDecoder('utf8');
   stream?.on('data', (chunk: Buffer) => {
+    count(chunk.length);
     tail = lastPart(tail, chunk);
     line = logLines(line + decoder.write(chunk), log);
   });

@@ -1,25 +1,8 @@
-// Finds programs before they are started, so that a missing one is a clear error; and the command that has them killed
-// when the worker dies. Used by shell.ts and index.ts.
-import { execFile } from 'node:child_process';
+// Finds programs before they are started, so that a missing one is a clear error. Used by shell.ts.
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { FatalError } from '@punctual/sdk';
-
-const deathSignal = ['setpriv', '--pdeathsig', 'KILL', '--'] as const;
-
-/** What to put in front of a command so that the kernel kills it when this process dies; empty where that is not possible. */
-export async function deathSignalPrefix(): Promise<readonly string[]> {
-  if (process.platform !== 'linux') return [];
-  const [command, ...args] = deathSignal;
-  try {
-    await promisify(execFile)(command, [...args, 'true'], { timeout: 5_000 });
-    return deathSignal;
-  } catch {
-    return [];
-  }
-}
 
 /** The full path of a program, found as a shell would find it. */
 export async function findProgram(name: string, cwd: string | undefined, path: string | undefined): Promise<string> {

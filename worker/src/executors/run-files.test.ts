@@ -5,11 +5,11 @@ import { dirname } from 'node:path';
 import { test } from 'node:test';
 import type { Grant } from '@punctual/contract';
 import { FatalError, RunAbortedError, Snooze } from '@punctual/sdk';
-import { context, grant, type TestContext } from './run.test.support.ts';
+import { context, grant, isolationForTests, type TestContext } from './run.test.support.ts';
 import { shellExecutor } from './shell.ts';
 
 const baseEnv = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/tmp' };
-const execute = shellExecutor({ baseEnv, stopGraceMs: 1_000, prefix: [] });
+const execute = shellExecutor({ baseEnv, stopGraceMs: 1_000, isolation: await isolationForTests() });
 
 function begin(
   script: string,

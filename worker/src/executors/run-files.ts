@@ -4,20 +4,23 @@
 // A program may write anything, at any moment: a file is read once it has not changed for one look, at most as much as may be
 // sent, never through a link, and never from a pipe, which could block. What is wrong is said in the run's log, once.
 import { constants } from 'node:fs';
-import { lstat, mkdtemp, open, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chown, lstat, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { limits } from '@punctual/contract/plain';
 import { RunAbortedError, type RunContext, Snooze } from '@punctual/sdk';
+import { makeRunFolder, type Owner, type RunFolder, removeFolder } from '../isolation/folder.ts';
+import { type ProgramOutcome, readOutcome } from './outcome.ts';
 
 const look_every_ms = 500;
 /** A program may append line after line: the last one counts. */
 const max_progress_bytes = 4 * 1024;
 const max_snooze_bytes = 100;
+const max_outcome_bytes = 64 * 1024;
 
 export class RunFiles {
   readonly env: Record<string, string>;
-  readonly #folder: string;
+  readonly folder: RunFolder;
+  readonly #owner: Owner | null;
   readonly #ctx: RunContext;
   readonly #checkpoint: WatchedFile;
   readonly #progress: WatchedFile;
@@ -26,25 +29,32 @@ export class RunFiles {
   #look: Promise<void> = Promise.resolve();
   #stopped = false;
 
-  private constructor(folder: string, ctx: RunContext) {
-    this.#folder = folder;
+  private constructor(folder: RunFolder, ctx: RunContext, owner: Owner | null) {
+    const { files } = folder;
+    this.folder = folder;
+    this.#owner = owner;
     this.#ctx = ctx;
     this.env = {
-      PUNCTUAL_CHECKPOINT_FILE: join(folder, 'checkpoint.json'),
-      PUNCTUAL_PROGRESS_FILE: join(folder, 'progress'),
-      PUNCTUAL_RESULT_FILE: join(folder, 'result.json'),
-      PUNCTUAL_SNOOZE_FILE: join(folder, 'snooze'),
+      PUNCTUAL_CHECKPOINT_FILE: join(files, 'checkpoint.json'),
+      PUNCTUAL_PROGRESS_FILE: join(files, 'progress'),
+      PUNCTUAL_RESULT_FILE: join(files, 'result.json'),
+      PUNCTUAL_SNOOZE_FILE: join(files, 'snooze'),
+      PUNCTUAL_OUTCOME_FILE: join(files, 'outcome.json'),
     };
-    this.#checkpoint = new WatchedFile(join(folder, 'checkpoint.json'));
-    this.#progress = new WatchedFile(join(folder, 'progress'));
+    this.#checkpoint = new WatchedFile(join(files, 'checkpoint.json'));
+    this.#progress = new WatchedFile(join(files, 'progress'));
   }
 
-  static async open(ctx: RunContext): Promise<RunFiles> {
-    const files = new RunFiles(await mkdtemp(join(tmpdir(), 'punctual-run-')), ctx);
-    if (ctx.run.checkpoint !== undefined) {
-      await writeFile(files.#checkpoint.path, JSON.stringify(ctx.checkpointed), { mode: 0o600 });
-      await files.#checkpoint.hasChanged(true);
-    }
+  /** `owner`: whom the program runs as, if not the worker's own user. */
+  static async open(ctx: RunContext, owner: Owner | null): Promise<RunFiles> {
+    const folder = await makeRunFolder(owner, async (files) => {
+      if (ctx.run.checkpoint === undefined) return;
+      const file = join(files, 'checkpoint.json');
+      await writeFile(file, JSON.stringify(ctx.checkpointed), { mode: 0o600 });
+      if (owner !== null) await chown(file, owner.uid, owner.gid);
+    });
+    const files = new RunFiles(folder, ctx, owner);
+    await files.#checkpoint.hasChanged(true);
     files.#lookSoon();
     return files;
   }
@@ -74,11 +84,17 @@ export class RunFiles {
     );
   }
 
+  /** What the program says its end means, if it does; throws when that cannot be understood. */
+  async outcome(): Promise<ProgramOutcome | null> {
+    const bytes = await this.#read('PUNCTUAL_OUTCOME_FILE', max_outcome_bytes);
+    return bytes === null ? null : readOutcome(bytes.toString());
+  }
+
   async remove(): Promise<void> {
     this.#stopped = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     await this.#look;
-    await rm(this.#folder, { recursive: true, force: true }).catch(() => undefined);
+    await removeFolder(this.folder.path);
   }
 
   #lookSoon(): void {
@@ -109,7 +125,7 @@ export class RunFiles {
 
   async #sendProgress(): Promise<void> {
     if (!(await this.#progress.hasChanged(true))) return;
-    const bytes = await readEnd(this.#progress.path, max_progress_bytes).catch(() => null);
+    const bytes = await readEnd(this.#progress.path, max_progress_bytes, this.#owner).catch(() => null);
     const line = bytes?.toString().trimEnd().split('\n').at(-1)?.trim() ?? '';
     if (line === '') return;
     const [, number, words = ''] = /^(\d+(?:\.\d+)?)%?(?:\s+(.*))?$/.exec(line) ?? [];
@@ -121,7 +137,7 @@ export class RunFiles {
   /** The content of a file up to a limit; null when there is none that can be used. */
   async #read(name: string, maxBytes: number): Promise<Buffer | null> {
     try {
-      const bytes = await readStart(this.env[name] as string, maxBytes + 1);
+      const bytes = await readStart(this.env[name] as string, maxBytes + 1, this.#owner);
       if (bytes.length <= maxBytes) return bytes;
       this.#say(`${name} has more than ${maxBytes} bytes and is passed over.`);
     } catch (error) {
@@ -178,20 +194,26 @@ async function stateOf(path: string): Promise<string> {
   }
 }
 
-function readStart(path: string, bytes: number): Promise<Buffer> {
-  return readPart(path, (size) => ({ from: 0, length: Math.min(size, bytes) }));
+function readStart(path: string, bytes: number, owner: Owner | null): Promise<Buffer> {
+  return readPart(path, owner, (size) => ({ from: 0, length: Math.min(size, bytes) }));
 }
 
-function readEnd(path: string, bytes: number): Promise<Buffer> {
-  return readPart(path, (size) => ({ from: Math.max(0, size - bytes), length: Math.min(size, bytes) }));
+function readEnd(path: string, bytes: number, owner: Owner | null): Promise<Buffer> {
+  return readPart(path, owner, (size) => ({ from: Math.max(0, size - bytes), length: Math.min(size, bytes) }));
 }
 
-async function readPart(path: string, which: (size: number) => { from: number; length: number }): Promise<Buffer> {
+async function readPart(
+  path: string,
+  owner: Owner | null,
+  which: (size: number) => { from: number; length: number },
+): Promise<Buffer> {
   // Without O_NONBLOCK opening a pipe would wait for somebody who writes into it.
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const found = await file.stat();
     if (!found.isFile()) throw new Error('it is no plain file');
+    // A hard link to what only the worker may read.
+    if (owner !== null && found.uid !== owner.uid) throw new Error('it does not belong to the program');
     const { from, length } = which(found.size);
     const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, from);
     return buffer.subarray(0, bytesRead);

@@ -1,6 +1,8 @@
 // A run and its context for tests of executors, without a worker around them.
 import type { Executor, Grant } from '@punctual/contract';
 import type { RunContext } from '@punctual/sdk';
+import { type Isolation, probeIsolation, type ShellSettings } from '../isolation/probe.ts';
+import { leaveNothing } from '../isolation/sweep.ts';
 
 export interface TestContext extends RunContext {
   lines: string[];
@@ -53,4 +55,19 @@ export function context(run: Grant, onLine: (line: string) => void = () => undef
     progress: (percent, message) => void reported.push([percent, message]),
     completeIn: () => Promise.reject(new Error('executors complete nothing in SQL')),
   };
+}
+
+/** No limits unless given: those of a worker are a matter of its configuration. */
+export const noLimits = { memory_mb: 0, cpu_seconds: 0, processes: 0, open_files: 0, file_mb: 0, output_mb: 0 };
+
+const probed = new Set<Isolation>();
+process.once('exit', () => {
+  for (const isolation of probed) leaveNothing(isolation);
+});
+
+/** What this machine lets a worker do for its programs. */
+export async function isolationForTests(settings: Partial<ShellSettings> = {}): Promise<Isolation> {
+  const isolation = await probeIsolation({ user: null, cgroup: null, limits: noLimits, ...settings });
+  probed.add(isolation);
+  return isolation;
 }

@@ -1,13 +1,15 @@
 // A process that runs an endless program through the shell executor and prints its id, to be killed by a test.
-import { deathSignalPrefix } from './program.ts';
-import { context, grant } from './run.test.support.ts';
+import { context, grant, isolationForTests } from './run.test.support.ts';
 import { shellExecutor } from './shell.ts';
 
-const run = grant({ executor: { kind: 'shell', command: ['sh', '-c', 'echo $$; exec sleep 1000'] } });
+// With `daemon` the program first starts a process that leaves its group, and prints its id too.
+const daemon = process.argv[2] === 'daemon' ? `setsid sh -c 'echo $$; exec sleep 1000' & sleep 0.2;` : '';
+const command = ['sh', '-c', `echo $$; ${daemon} exec sleep 1000`];
+const run = grant({ executor: { kind: 'shell', command } });
 const execute = shellExecutor({
   baseEnv: { PATH: '/usr/bin:/bin' },
   stopGraceMs: 1_000,
-  prefix: await deathSignalPrefix(),
+  isolation: await isolationForTests(),
 });
 await execute(
   run,

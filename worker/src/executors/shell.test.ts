@@ -7,13 +7,13 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { ShellExecutor } from '@punctual/contract';
 import { FatalError, RunAbortedError } from '@punctual/sdk';
-import { deathSignalPrefix } from './program.ts';
-import { context, grant, type TestContext } from './run.test.support.ts';
+import { sweepLeftovers } from '../isolation/sweep.ts';
+import { context, grant, isolationForTests, type TestContext } from './run.test.support.ts';
 import { shellExecutor } from './shell.ts';
 
 const baseEnv = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/tmp' };
-const prefix = await deathSignalPrefix();
-const execute = shellExecutor({ baseEnv, stopGraceMs: 200, prefix });
+const isolation = await isolationForTests();
+const execute = shellExecutor({ baseEnv, stopGraceMs: 200, isolation });
 
 function begin(
   command: string[],
@@ -58,8 +58,9 @@ test('a program gets the payload on its input, its arguments unchanged, and only
   assert.equal(argument, 'a b;$(c)');
   assert.equal(
     names?.trim(),
-    'HOME MINE PATH PUNCTUAL_ATTEMPT PUNCTUAL_CHECKPOINT_FILE PUNCTUAL_FENCE PUNCTUAL_JOB_ID PUNCTUAL_PROGRESS_FILE ' +
-      'PUNCTUAL_RESULT_FILE PUNCTUAL_RUN_ID PUNCTUAL_SCHEDULED_FOR PUNCTUAL_SNOOZE_FILE PWD',
+    `HOME ${isolation.user === null ? '' : 'LOGNAME '}MINE PATH PUNCTUAL_ATTEMPT PUNCTUAL_CHECKPOINT_FILE ` +
+      'PUNCTUAL_FENCE PUNCTUAL_JOB_ID PUNCTUAL_OUTCOME_FILE PUNCTUAL_PROGRESS_FILE PUNCTUAL_RESULT_FILE ' +
+      `PUNCTUAL_RUN_ID PUNCTUAL_SCHEDULED_FOR PUNCTUAL_SNOOZE_FILE PWD TMPDIR${isolation.user === null ? '' : ' USER'}`,
   );
   assert.deepEqual(ctx.lines.slice(0, 2), ['{"hello":"wörld"}', 'a b;$(c)']);
 });
@@ -138,7 +139,7 @@ test('a program deaf to SIGTERM is killed after the grace, and not before', asyn
 
 test('a lost lease kills the group at once', async () => {
   const pids: number[] = [];
-  const patient = shellExecutor({ baseEnv, stopGraceMs: 60_000, prefix });
+  const patient = shellExecutor({ baseEnv, stopGraceMs: 60_000, isolation });
   const run = grant({
     executor: { kind: 'shell', command: ['sh', '-c', 'trap "" TERM; echo $$; while :; do sleep 1; done'] },
   });
@@ -158,7 +159,7 @@ test('what a program leaves running in its group is killed when it ends, and doe
 });
 
 test('a program dies with its worker, even when that is killed', {
-  skip: prefix.length === 0 && 'setpriv is not here',
+  skip: isolation.deathSignal.length === 0 && 'setpriv is not here',
 }, async () => {
   const file = fileURLToPath(new URL('./shell-process.test.support.js', import.meta.url));
   const child = spawn(process.execPath, [file], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -168,4 +169,5 @@ test('a program dies with its worker, even when that is killed', {
   child.kill('SIGKILL');
   await once(child, 'exit');
   await eventually(() => !isAlive(pid));
+  await sweepLeftovers(isolation);
 });

@@ -1,32 +1,33 @@
-// The executor `shell`: runs a program in a process group of its own, the payload on its standard input, its output in the
-// run's log. Exit code 0 is success. Checkpoints, progress, a result and a snooze go through files (run-files.ts). Made by
-// index.ts when the operator allows it.
+// The executor `shell`: runs a program apart from the worker (isolation/), the payload on its standard input, its output in
+// the run's log. What its end means is decided in outcome.ts. Checkpoints, progress, a result, an outcome and a snooze go
+// through files (run-files.ts). Made by index.ts when the operator allows it.
 //
-// It promises that nothing in the group survives the run: SIGTERM, then SIGKILL after the grace, on cancel, timeout and
-// stop; SIGKILL at once when the lease is lost; and SIGKILL for whatever is left when the program has ended. If the worker
-// process itself is killed, the kernel kills the program (setpriv --pdeathsig, Linux). Not covered then: processes the
-// program has started itself, programs that gain privileges by being executed (set-user-ID), and systems without setpriv.
-// Never covered: processes that leave the group (setsid).
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+// It promises that nothing the program started survives the run: SIGTERM to its group, then SIGKILL to everything after the
+// grace, on cancel, timeout and stop; SIGKILL at once when the lease is lost or a limit is exceeded; and SIGKILL for whatever
+// is left when the program has ended. If the worker process itself is killed, the kernel kills the program, and the next
+// worker on the machine the rest (isolation/sweep.ts). Without cgroups, processes that leave the group and clear their
+// environment are not found.
+import type { ChildProcess } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ShellExecutor } from '@punctual/contract';
 import { FatalError, type Grant, type Handler, RunAbortedError, type RunContext } from '@punctual/sdk';
+import { type Limits, limitsFor, mb } from '../isolation/limits.ts';
+import type { Isolation } from '../isolation/probe.ts';
+import { StartedProgram } from '../isolation/started.ts';
+import { failureOf } from './outcome.ts';
 import { followOutput } from './output.ts';
 import { findProgram } from './program.ts';
 import { RunFiles } from './run-files.ts';
 
 /** How long output may still come when the program has ended but something holds its pipes. */
 const leftover_ms = 200;
-const max_quoted_chars = 8 * 1024;
 
 export interface ShellExecutorOptions {
   /** What every program gets of the worker's environment. */
   baseEnv: Record<string, string>;
   /** Between SIGTERM and SIGKILL. */
   stopGraceMs: number;
-  /** Put in front of every command, to have it killed when the worker dies; see program.ts. */
-  prefix: readonly string[];
+  isolation: Isolation;
 }
 
 export function shellExecutor(options: ShellExecutorOptions): Handler {
@@ -34,7 +35,7 @@ export function shellExecutor(options: ShellExecutorOptions): Handler {
     const executor = run.executor;
     if (executor?.kind !== 'shell') throw new FatalError('The run has no shell executor.');
     ctx.signal.throwIfAborted();
-    const files = await RunFiles.open(ctx);
+    const files = await RunFiles.open(ctx, options.isolation.user);
     try {
       return await runProgram(executor, ctx, { ...options, files });
     } finally {
@@ -43,57 +44,92 @@ export function shellExecutor(options: ShellExecutorOptions): Handler {
   };
 }
 
-async function runProgram(
+type WithFiles = ShellExecutorOptions & { files: RunFiles };
+
+async function runProgram(executor: ShellExecutor, ctx: RunContext, options: WithFiles): Promise<unknown> {
+  const { files, stopGraceMs, isolation } = options;
+  const limits = limitsFor(executor.limits, isolation.limits, (words) => ctx.log.warn(words));
+  const started = await start(executor, ctx.run, { ...options, limits });
+  try {
+    const output = follow(started, ctx, limits);
+    givePayload(started.child, ctx.run);
+    const exit = await ended(started, ctx, stopGraceMs);
+    await files.finish();
+    if (ctx.signal.aborted) throw ctx.signal.reason;
+    const end = {
+      ...exit,
+      ...output(),
+      name: executor.command[0] as string,
+      limits,
+      refused: await started.refusals(),
+      fatalCodes: executor.fatal_exit_codes,
+    };
+    const failure = failureOf(end, exit.code === null ? null : await files.outcome());
+    if (failure !== null) throw failure;
+    const snooze = await files.snooze();
+    if (snooze !== null) throw snooze;
+    const result = await files.result();
+    return result === undefined ? { exit_code: exit.code, stdout_tail: end.stdoutTail } : result;
+  } finally {
+    await started.remove();
+  }
+}
+
+async function start(
   executor: ShellExecutor,
-  ctx: RunContext,
-  { baseEnv, stopGraceMs, prefix, files }: ShellExecutorOptions & { files: RunFiles },
-): Promise<unknown> {
-  const { run } = ctx;
-  const env = {
+  run: Grant,
+  { baseEnv, isolation, files, limits }: WithFiles & { limits: Limits },
+): Promise<StartedProgram> {
+  const { work } = files.folder;
+  const noNetwork = executor.sandbox === 'no_network';
+  if (noNetwork && isolation.noNetwork === null) {
+    throw new FatalError(
+      'The job wants the sandbox no_network, which this worker cannot give: it takes Linux with unshare (util-linux) and user namespaces. `punctual doctor` says more.',
+    );
+  }
+  if (executor.limits !== undefined && isolation.prlimit === null) {
+    throw new FatalError('The job has limits, which this worker cannot keep: prlimit (util-linux) is not here.');
+  }
+  const env: Record<string, string> = {
     ...baseEnv,
+    // The home of the worker's user is nothing to another one.
+    ...(isolation.user === null ? {} : { HOME: work, USER: isolation.user.name, LOGNAME: isolation.user.name }),
+    TMPDIR: work,
+    ...executor.env,
     PUNCTUAL_RUN_ID: run.run_id,
     PUNCTUAL_JOB_ID: run.job_id,
     PUNCTUAL_ATTEMPT: String(run.attempt_number),
     PUNCTUAL_FENCE: String(run.fence),
     PUNCTUAL_SCHEDULED_FOR: run.scheduled_for,
     ...files.env,
-    ...executor.env,
   };
-  const child = await start(executor, env, prefix);
-  const [stdoutTail, stderrTail] = [
-    followOutput(child.stdout, ctx.log.info.bind(ctx.log)),
-    followOutput(child.stderr, ctx.log.warn.bind(ctx.log)),
-  ];
-  givePayload(child, run);
-  const { code, signal } = await ended(child, ctx, stopGraceMs);
-  await files.finish();
-  if (ctx.signal.aborted) throw ctx.signal.reason;
-  if (code === 0) {
-    const snooze = await files.snooze();
-    if (snooze !== null) throw snooze;
-    const result = await files.result();
-    return result === undefined ? { exit_code: 0, stdout_tail: stdoutTail() } : result;
+  const program = await findProgram(executor.command[0] as string, executor.cwd, env['PATH']);
+  const command = [program, ...executor.command.slice(1)];
+  try {
+    return await StartedProgram.start({ command, cwd: executor.cwd ?? work, env, limits, noNetwork }, isolation);
+  } catch (error) {
+    const message = `The program ${executor.command[0]} could not be started: ${(error as Error).message}.`;
+    // For want of processes or memory now: later there may be more.
+    throw /EAGAIN|ENOMEM|EMFILE/.test(message) ? new Error(message) : new FatalError(message);
   }
-  const how = code === null ? `was killed by ${signal}` : `exited with code ${code}`;
-  const said = stderrTail().trim().slice(-max_quoted_chars);
-  throw new Error(`The program ${executor.command[0]} ${how}${said === '' ? '.' : `: ${said}`}`);
 }
 
-async function start(
-  executor: ShellExecutor,
-  env: Record<string, string>,
-  prefix: readonly string[],
-): Promise<ChildProcess> {
-  const program = await findProgram(executor.command[0] as string, executor.cwd, env['PATH']);
-  const [command, ...args] = [...prefix, program, ...executor.command.slice(1)] as [string, ...string[]];
-  try {
-    const child = spawn(command, args, { cwd: executor.cwd, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] });
-    if (child.pid === undefined) await once(child, 'spawn');
-    child.on('error', () => undefined);
-    return child;
-  } catch (error) {
-    throw new FatalError(`The program ${executor.command[0]} could not be started: ${(error as Error).message}.`);
-  }
+/** Follows its output, and ends it when that is too much. */
+function follow(started: StartedProgram, { log }: RunContext, { output_mb }: Limits) {
+  const { child } = started;
+  let bytes = 0;
+  let wroteTooMuch = false;
+  const count = (more: number): void => {
+    bytes += more;
+    if (wroteTooMuch || output_mb === 0 || bytes <= output_mb * mb) return;
+    wroteTooMuch = true;
+    child.stdout?.destroy();
+    child.stderr?.destroy();
+    void started.killAll();
+  };
+  const stdoutTail = followOutput(child.stdout, log.info.bind(log), count);
+  const stderrTail = followOutput(child.stderr, log.warn.bind(log), count);
+  return () => ({ wroteTooMuch, stdoutTail: stdoutTail(), said: stderrTail() });
 }
 
 function givePayload(child: ChildProcess, run: Grant): void {
@@ -102,23 +138,26 @@ function givePayload(child: ChildProcess, run: Grant): void {
   child.stdin?.end(JSON.stringify(run.payload ?? null));
 }
 
-/** Waits for the program, stops it when the signal comes, and leaves nothing of its group behind. */
+/** Waits for the program, stops it when the signal comes, and leaves nothing of it behind. */
 async function ended(
-  child: ChildProcess,
+  started: StartedProgram,
   ctx: RunContext,
   graceMs: number,
 ): Promise<{ code: number | null; signal: string | null }> {
+  const { child } = started;
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
   const exited = new Promise<{ code: number | null; signal: string | null }>((resolve) => {
-    child.once('exit', (code, signal) => resolve({ code, signal }));
+    if (child.exitCode !== null || child.signalCode !== null)
+      resolve({ code: child.exitCode, signal: child.signalCode });
+    else child.once('exit', (code, signal) => resolve({ code, signal }));
   });
   let killTimer: NodeJS.Timeout | undefined;
   const stop = (): void => {
     const reason: unknown = ctx.signal.reason;
     // Another worker may begin this run any moment: there is no time for a grace.
-    if (reason instanceof RunAbortedError && reason.reason === 'lease_lost') return signalGroup(child, 'SIGKILL');
-    signalGroup(child, 'SIGTERM');
-    killTimer = setTimeout(() => signalGroup(child, 'SIGKILL'), graceMs);
+    if (reason instanceof RunAbortedError && reason.reason === 'lease_lost') return void started.killAll();
+    started.signal('SIGTERM');
+    killTimer = setTimeout(() => void started.killAll(), graceMs);
   };
   ctx.signal.addEventListener('abort', stop, { once: true });
   if (ctx.signal.aborted) stop();
@@ -131,17 +170,8 @@ async function ended(
   leftover.abort();
   clearTimeout(killTimer);
   ctx.signal.removeEventListener('abort', stop);
-  signalGroup(child, 'SIGKILL');
+  await started.killAll();
   child.stdout?.destroy();
   child.stderr?.destroy();
   return exit;
-}
-
-function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
-  if (child.pid === undefined) return;
-  try {
-    process.kill(-child.pid, signal);
-  } catch {
-    // The group has ended already.
-  }
 }
