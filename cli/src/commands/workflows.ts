@@ -8,7 +8,7 @@ import { flagsFrom, valuesOf } from '../flags.ts';
 import { readImport } from '../import/read.ts';
 import { showStatus } from '../output.ts';
 import { printPage, printRows } from '../pages.ts';
-import { readJson } from '../request.ts';
+import { readJson } from '../read_json.ts';
 import { type ClientSession, remotely } from '../session.ts';
 import { stepLines, workflowFields, workflowHead, workflowRow } from '../show_workflow.ts';
 import { now } from '../time.ts';
