@@ -10,6 +10,7 @@ import * as operations from './operations.ts';
 import * as problem from './problem.ts';
 import * as queues from './queues.ts';
 import * as rates from './rates.ts';
+import * as retention from './retention.ts';
 import type { Route } from './route.ts';
 import * as runs from './runs.ts';
 import * as schedules from './schedules.ts';
@@ -31,6 +32,7 @@ export * from './operations.ts';
 export * from './problem.ts';
 export * from './queues.ts';
 export * from './rates.ts';
+export * from './retention.ts';
 export * from './route.ts';
 export * from './runs.ts';
 export * from './schedules.ts';
@@ -51,6 +53,7 @@ export const routes = {
   ...deadLetters.deadLetterRoutes,
   ...operations.operationRoutes,
   ...keyLimits.keyLimitRoutes,
+  ...retention.retentionRoutes,
   ...workers.workerRoutes,
   ...service.serviceRoutes,
 } as const satisfies Record<string, Route>;
@@ -94,6 +97,8 @@ export const components = {
   KeyUse: keyLimits.KeyUse,
   Rate: rates.Rate,
   FairQueue: keyLimits.FairQueue,
+  RetentionRule: retention.RetentionRule,
+  RetentionPolicy: retention.RetentionPolicy,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,
   SyncRequest: workers.SyncRequest,

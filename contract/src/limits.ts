@@ -87,6 +87,10 @@ export const limits = {
   /** A day: what fails more slowly is better watched by an alert. */
   max_breaker_ms: 24 * 3600 * 1000,
   max_ageing_ms: 7 * 24 * 3600 * 1000,
+  /** A hundred years; who wants more says 0, for ever. */
+  max_retention_days: 36_500,
+  /** Looked up for every row that may have to go. */
+  max_retention_rules: 1000,
 } as const;
 
 export const defaults = {

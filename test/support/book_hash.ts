@@ -13,7 +13,7 @@ const tables = [
   'checkpoints',
 ];
 
-export async function bookHash(house: House): Promise<string> {
+export async function bookHash(house: Pick<House, 'db'>): Promise<string> {
   const rows = await Promise.all(
     tables.map((table) =>
       house.db.query<{ h: string }>({

@@ -1,0 +1,170 @@
+// What goes of the history and what stays: runs that have ended, their attempts and log lines, a page of one segment at a
+// time. Days that are over as a whole are dropped by history_days.ts, with the same judgement of what stays.
+//
+// A run goes when its time is over by the rule of its queue and type, unless something still needs it: its dead letter, a job
+// that was not told of its end, a backfill that has not noted it. Nothing of that can come to an ended run later, but for a
+// job that is made to depend on it in that very moment: such a job finds it gone (unblock.ts).
+// Attempts go after their run. Log lines have a time of their own, but those of a run that is not over stay.
+import type { RetentionPolicy } from '@punctual/contract';
+import type { Database, Queryable } from './database.ts';
+import { logsOver, removing, runsOver } from './retention.ts';
+import { type Fragment, part, sql } from './sql.ts';
+
+export type HistoryTable = 'log_chunks' | 'ended_runs' | 'attempts';
+
+/** Rows of a day, or of those that have no partition of a day. */
+export interface Stretch {
+  table: HistoryTable;
+  /** Null: the rest. */
+  day: { from: string; to: string } | null;
+}
+
+/** Those of a run are never parted: a page may have more. */
+const pageRows = 1000;
+const lowestId = '00000000-0000-0000-0000-000000000000';
+const beyond = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+export interface Place {
+  segment: number;
+  /** Runs up to this one have been dealt with. */
+  after: string;
+}
+
+export const startOf = (segment: number): Place => ({ segment, after: lowestId });
+
+export interface Look {
+  going: number;
+  /** The runs whose rows stay, at most a page of them. */
+  staying: string[];
+  /** Where to go on; null at the end. */
+  next: Place | null;
+}
+
+/** Counts what would go of a page. With `foreseen`, as if everything that goes had gone already. */
+export async function lookAt(
+  db: Queryable,
+  stretch: Stretch,
+  place: Place,
+  { policy, foreseen }: { policy: RetentionPolicy; foreseen: boolean },
+): Promise<Look> {
+  const rows = await db.query<{ going: number; staying: string[]; last: string }>(sql`
+    with ${pageEnd(stretch, place)},
+    page as materialized (
+      select r.run_id, ${goes(stretch.table, policy, foreseen)} as goes
+      from ${rowsOf(stretch)} r
+      where ${inPage(stretch, place)}
+    )
+    select count(*) filter (where goes)::integer as going,
+           coalesce(array_agg(distinct run_id::text) filter (where not goes), '{}') as staying,
+           (select p.id from page_end p) as last
+    from page`);
+  const { going = 0, staying = [], last = beyond } = rows[0] ?? {};
+  return { going, staying, next: after(place, last) };
+}
+
+/** Removes what goes of a page; answers how many rows. */
+export async function removeFrom(
+  db: Database,
+  stretch: Stretch,
+  place: Place,
+  policy: RetentionPolicy,
+): Promise<{ removed: number; next: Place | null }> {
+  const rows = await removing(db, (tx) =>
+    tx.query<{ removed: number; last: string }>(sql`
+      with ${pageEnd(stretch, place)},
+      removed as (
+        delete from ${rowsOf(stretch)} r
+        where ${inPage(stretch, place)} and ${goes(stretch.table, policy, false)}
+        returning 1
+      )
+      select (select count(*) from removed)::integer as removed, p.id as last
+      from page_end p`),
+  );
+  const { removed = 0, last = beyond } = rows[0] ?? {};
+  return { removed, next: after(place, last) };
+}
+
+function after({ segment }: Place, last: string): Place | null {
+  return last === beyond ? null : { segment, after: last };
+}
+
+const wholes = {
+  log_chunks: part`punctual.log_chunks`,
+  ended_runs: part`punctual.ended_runs`,
+  attempts: part`punctual.attempts`,
+};
+const rests = {
+  log_chunks: part`punctual.log_chunks_rest`,
+  ended_runs: part`punctual.ended_runs_rest`,
+  attempts: part`punctual.attempts_rest`,
+};
+
+function rowsOf({ table, day }: Stretch): Fragment {
+  return day === null ? rests[table] : wholes[table];
+}
+
+/** Said of the table's own column, so that only the partition of the day is touched. */
+function within({ table, day }: Stretch, row: Fragment): Fragment {
+  if (day === null) return part`true`;
+  const at = table === 'log_chunks' ? part`${row}.created_at` : part`${row}.ended_at`;
+  return part`${at} >= ${day.from}::timestamptz and ${at} < ${day.to}::timestamptz`;
+}
+
+function pageEnd(stretch: Stretch, { segment, after: from }: Place): Fragment {
+  return part`
+    page_end as materialized (
+      select coalesce((
+        select e.run_id
+        from ${rowsOf(stretch)} e
+        where e.segment = ${segment}::smallint and e.run_id > ${from} and ${within(stretch, part`e`)}
+        order by e.run_id
+        offset ${pageRows - 1}::integer limit 1), ${beyond}) as id
+    )`;
+}
+
+function inPage(stretch: Stretch, { segment, after: from }: Place): Fragment {
+  return part`r.segment = ${segment}::smallint and r.run_id > ${from} and r.run_id <= (select p.id from page_end p)
+          and ${within(stretch, part`r`)}`;
+}
+
+/** Does the row `r` go? With `foreseen`, runs that are about to go count as gone. */
+function goes(table: HistoryTable, policy: RetentionPolicy, foreseen: boolean): Fragment {
+  if (table === 'ended_runs') return runGoes(part`r`, policy);
+  if (table === 'attempts') return part`not ${isThere(part`r`, part`r.run_id`, foreseen ? policy : null)}`;
+  return part`(not ${isLive(part`r.segment`, part`r.run_id`)} and not exists (
+    select
+    from punctual.ended_runs e
+    join punctual.lanes l using (lane_id)
+    where e.segment = r.segment and e.run_id = r.run_id and not ${logsOver(part`l`, part`r.created_at`, policy)}))`;
+}
+
+/** Does the ended run `e` go? */
+function runGoes(e: Fragment, policy: RetentionPolicy): Fragment {
+  return part`(
+    exists (select from punctual.lanes l where l.lane_id = ${e}.lane_id and ${runsOver(part`l`, part`${e}.ended_at`, policy)})
+    and not exists (select from punctual.dead_letters d where d.segment = ${e}.segment and d.run_id = ${e}.run_id)
+    and not exists (
+      select from punctual.dependents d
+      where d.segment = ${e}.segment and d.run_id = ${e}.run_id and (not d.told or d.was is not null))
+    and not (${e}.cause = 'backfill' and exists (
+      select from punctual.backfill_times t
+      where t.segment = ${e}.segment and t.run_id = ${e}.run_id and t.outcome is null)))`;
+}
+
+/** Has the run not ended? One snapshot shows each run in exactly one table. */
+export function isLive(segment: Fragment, runId: Fragment): Fragment {
+  const of = (table: Fragment): Fragment =>
+    part`exists (select from ${table} live where live.segment = ${segment} and live.run_id = ${runId})`;
+  return part`(${of(part`punctual.running`)} or ${of(part`punctual.ready`)} or ${of(part`punctual.waiting`)})`;
+}
+
+/** Is the run anywhere? With a policy, those that it lets go count as gone. */
+export function isThere(row: Fragment, runId: Fragment, policy: RetentionPolicy | null): Fragment {
+  return part`(${isLive(part`${row}.segment`, runId)} or ${hasEnded(part`ended.segment = ${row}.segment and ended.run_id = ${runId}`, policy)})`;
+}
+
+/** Is there an ended run for which this is so? With a policy, those that it lets go count as gone. */
+export function hasEnded(which: Fragment, policy: RetentionPolicy | null): Fragment {
+  const stays = policy === null ? part`` : part`and not ${runGoes(part`ended`, policy)}`;
+  return part`exists (select from punctual.ended_runs ended where ${which} ${stays})`;
+}
