@@ -1,6 +1,6 @@
 // Finds holes in the ledger: counts the times of a schedule by its rule and compares with what is recorded. Only schedules
-// that were never changed can be judged by the rule they have now; of those a bounded number, the newest. Called with the
-// invariants, after tests and by `punctual doctor`.
+// that were never changed can be judged by the rule they have now; of those a bounded number, the newest, each from where
+// retention has let its ledger begin. Called with the invariants, after tests and by `punctual doctor`.
 import { countBetween } from '../rules/schedule/occurrences.ts';
 import type { ScheduleRule } from '../rules/schedule/rule.ts';
 import type { Queryable } from './database.ts';
@@ -22,7 +22,7 @@ interface Recorded {
 export async function findHole(db: Queryable, deadlineMs: number): Promise<string | null> {
   const rows = await db.query<Recorded>(
     sql`
-    select s.job_id, s.rule, (extract(epoch from coalesce(least(s.ledger_from, l.first), j.created_at)) * 1000)::bigint - (s.ledger_from is not null)::integer as from_ms,
+    select s.job_id, s.rule, (extract(epoch from case when s.ledger_from is null then j.created_at else least(s.ledger_from, l.first) - interval '1 millisecond' end) * 1000)::bigint as from_ms,
            (extract(epoch from s.planned_until) * 1000)::bigint as until_ms, coalesce(l.times, 0)::integer as times
     from (
       select *
