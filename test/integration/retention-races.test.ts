@@ -265,7 +265,7 @@ describe('a day is dropped while work goes on', () => {
       await working;
       await Promise.all([snapshot.end(), reader.end()]);
     }
-    assert.ok(waits.length > 20, `${waits.length} life cycles`);
+    assert.ok(waits.length > 5, `${waits.length} life cycles`);
     assert.ok(Math.max(...waits) < 1000, `the longest took ${Math.max(...waits)} ms`);
     assert.deepEqual(await past.all('ended_runs_rest', 'run_id'), [letter.run_id]);
     assert.equal((await listDays(db, 'ended_runs')).length, 0);

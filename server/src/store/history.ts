@@ -40,17 +40,20 @@ export interface Look {
   next: Place | null;
 }
 
-/** Counts what would go of a page. With `foreseen`, as if everything that goes had gone already. */
-export async function lookAt(
-  db: Queryable,
-  stretch: Stretch,
-  place: Place,
-  { policy, foreseen }: { policy: RetentionPolicy; foreseen: boolean },
-): Promise<Look> {
+export interface Judgement {
+  policy: RetentionPolicy;
+  /** Judge as if everything that goes had gone already. */
+  foreseen: boolean;
+  /** The time of all of it is over by every rule. */
+  over: boolean;
+}
+
+/** Counts what would go of a page. */
+export async function lookAt(db: Queryable, stretch: Stretch, place: Place, judgement: Judgement): Promise<Look> {
   const rows = await db.query<{ going: number; staying: string[]; last: string }>(sql`
     with ${pageEnd(stretch, place)},
     page as materialized (
-      select r.run_id, ${goes(stretch.table, policy, foreseen)} as goes
+      select r.run_id, ${goes(stretch.table, judgement)} as goes
       from ${rowsOf(stretch)} r
       where ${inPage(stretch, place)}
     )
@@ -74,7 +77,7 @@ export async function removeFrom(
       with ${pageEnd(stretch, place)},
       removed as (
         delete from ${rowsOf(stretch)} r
-        where ${inPage(stretch, place)} and ${goes(stretch.table, policy, false)}
+        where ${inPage(stretch, place)} and ${goes(stretch.table, { policy, foreseen: false, over: false })}
         returning 1
       )
       select (select count(*) from removed)::integer as removed, p.id as last
@@ -127,34 +130,49 @@ function inPage(stretch: Stretch, { segment, after: from }: Place): Fragment {
           and ${within(stretch, part`r`)}`;
 }
 
-/** Does the row `r` go? With `foreseen`, runs that are about to go count as gone. */
-function goes(table: HistoryTable, policy: RetentionPolicy, foreseen: boolean): Fragment {
-  if (table === 'ended_runs') return runGoes(part`r`, policy);
-  if (table === 'attempts') return part`not ${isThere(part`r`, part`r.run_id`, foreseen ? policy : null)}`;
-  return part`(not ${isLive(part`r.segment`, part`r.run_id`)} and not exists (
-    select
-    from punctual.ended_runs e
+/** Does the row `r` go? */
+function goes(table: HistoryTable, { policy, foreseen, over }: Judgement): Fragment {
+  if (table === 'ended_runs')
+    return over ? part`not ${isNeeded(part`r`)}` : part`(not ${isNeeded(part`r`)} and ${isOver(part`r`, policy)})`;
+  const live = isLive(part`r.segment`, part`r.run_id`);
+  const itsRun = (at: Fragment): Fragment =>
+    part`ended.segment = r.segment and ended.run_id = r.run_id and ended.ended_at >= ${at}`;
+  if (table === 'attempts')
+    return part`not (${live} or ${hasEnded(itsRun(part`r.ended_at`), foreseen ? policy : null)})`;
+  if (over) return part`not ${live}`;
+  return part`not (${live} or ${found(part`
+    from punctual.ended_runs ended
     join punctual.lanes l using (lane_id)
-    where e.segment = r.segment and e.run_id = r.run_id and not ${logsOver(part`l`, part`r.created_at`, policy)}))`;
+    where ${itsRun(part`r.created_at`)} and not ${logsOver(part`l`, part`r.created_at`, policy)}`)})`;
 }
 
-/** Does the ended run `e` go? */
-function runGoes(e: Fragment, policy: RetentionPolicy): Fragment {
+/** Is there such a row? Said so that it is looked up for each row, whatever the planner believes of new tables. */
+export function found(from: Fragment): Fragment {
+  return part`((select 1 ${from} limit 1) is not null)`;
+}
+
+/** Is the time of the ended run `e` over? */
+function isOver(e: Fragment, policy: RetentionPolicy): Fragment {
+  return found(part`
+    from punctual.lanes l where l.lane_id = ${e}.lane_id and ${runsOver(part`l`, part`${e}.ended_at`, policy)}`);
+}
+
+/** Does something need the ended run `e`, however old it is? */
+function isNeeded(e: Fragment): Fragment {
   return part`(
-    exists (select from punctual.lanes l where l.lane_id = ${e}.lane_id and ${runsOver(part`l`, part`${e}.ended_at`, policy)})
-    and not exists (select from punctual.dead_letters d where d.segment = ${e}.segment and d.run_id = ${e}.run_id)
-    and not exists (
-      select from punctual.dependents d
-      where d.segment = ${e}.segment and d.run_id = ${e}.run_id and (not d.told or d.was is not null))
-    and not (${e}.cause = 'backfill' and exists (
-      select from punctual.backfill_times t
-      where t.segment = ${e}.segment and t.run_id = ${e}.run_id and t.outcome is null)))`;
+    ${found(part`from punctual.dead_letters d where d.segment = ${e}.segment and d.run_id = ${e}.run_id`)}
+    or ${found(part`
+      from punctual.dependents d
+      where d.segment = ${e}.segment and d.run_id = ${e}.run_id and (not d.told or d.was is not null)`)}
+    or (${e}.cause = 'backfill' and ${found(part`
+      from punctual.backfill_times t
+      where t.segment = ${e}.segment and t.run_id = ${e}.run_id and t.run_id is not null and t.outcome is null`)}))`;
 }
 
 /** Has the run not ended? One snapshot shows each run in exactly one table. */
 export function isLive(segment: Fragment, runId: Fragment): Fragment {
   const of = (table: Fragment): Fragment =>
-    part`exists (select from ${table} live where live.segment = ${segment} and live.run_id = ${runId})`;
+    found(part`from ${table} live where live.segment = ${segment} and live.run_id = ${runId}`);
   return part`(${of(part`punctual.running`)} or ${of(part`punctual.ready`)} or ${of(part`punctual.waiting`)})`;
 }
 
@@ -165,6 +183,10 @@ export function isThere(row: Fragment, runId: Fragment, policy: RetentionPolicy 
 
 /** Is there an ended run for which this is so? With a policy, those that it lets go count as gone. */
 export function hasEnded(which: Fragment, policy: RetentionPolicy | null): Fragment {
-  const stays = policy === null ? part`` : part`and not ${runGoes(part`ended`, policy)}`;
-  return part`exists (select from punctual.ended_runs ended where ${which} ${stays})`;
+  return found(part`from punctual.ended_runs ended where ${which} ${stays(part`ended`, policy)}`);
+}
+
+/** The rest of a condition: the ended run stays. Without a policy every one does. */
+export function stays(e: Fragment, policy: RetentionPolicy | null): Fragment {
+  return policy === null ? part`` : part`and (${isNeeded(e)} or not ${isOver(e, policy)})`;
 }

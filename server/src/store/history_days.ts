@@ -3,7 +3,7 @@
 //
 // Taking a partition away needs the parent alone for a moment, and whoever asks for that lets everybody behind it wait: every
 // settle, every list. (`detach … concurrently` is refused where there is a partition for the rest, which we need.) So the
-// wait is bounded by a tenth of a second, and given up; and while the parent is held there is nothing left to find out:
+// wait is bounded by a twentieth of a second, and given up; and while the parent is held there is nothing left to find out:
 // which rows stay was looked up before. Those are few, and move to the rest in the same transaction.
 import type { RetentionPolicy } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
@@ -26,7 +26,7 @@ export interface HistoryDay {
 }
 
 /** How long anybody may have to wait because we do. */
-const lockTimeoutMs = 100;
+const lockTimeoutMs = 50;
 
 /** The days of a table that are over, the oldest first. */
 export async function listDays(db: Queryable, table: HistoryTable): Promise<HistoryDay[]> {

@@ -8,14 +8,13 @@ import type { RetentionPolicy } from '@punctual/contract';
 import { groupBySegment } from '../base/ids.ts';
 import { uuids } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
-import { hasEnded, type Place } from './history.ts';
-import { firstRunOfJob, jobHasLiveRun } from './jobs.ts';
+import { found, hasEnded, isLive, type Place, stays } from './history.ts';
+import { firstRunOf, firstRunOfJob } from './jobs.ts';
 import { removing, runsOver } from './retention.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { type Fragment, join, part, sql } from './sql.ts';
 
 /** A page looks at so many jobs. */
 const pageJobs = 1000;
-const beyond = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 export interface SpentJobs {
   job_ids: string[];
@@ -29,6 +28,7 @@ export async function findSpent(
   below: string,
   { policy, foreseen }: { policy: RetentionPolicy; foreseen: boolean },
 ): Promise<SpentJobs> {
+  const counts = foreseen ? policy : null;
   const rows = await db.query<{ job_ids: string[]; last: string }>(sql`
     with page_end as materialized (
       select coalesce((
@@ -36,14 +36,28 @@ export async function findSpent(
         from punctual.jobs e
         where e.segment = ${segment}::smallint and e.job_id > ${after} and e.job_id < ${below}
         order by e.job_id
-        offset ${pageJobs - 1}::integer limit 1), ${beyond}) as id
+        offset ${pageJobs - 1}::integer limit 1), ${below}) as id
+    ),
+    page as materialized (
+      select j.*
+      from punctual.jobs j
+      where j.segment = ${segment}::smallint and j.job_id > ${after} and j.job_id < ${below} and j.job_id <= (select p.id from page_end p)
+        and ${isOneTime} and ${runsOver(part`j`, part`j.created_at`, policy)}
+    ),
+    -- Ids of first runs lie among those of their jobs: one range of each day, instead of a look for each job.
+    first as materialized (
+      select ended.run_id
+      from punctual.ended_runs ended
+      where ended.segment = ${segment}::smallint and ended.run_id > ${after} and ended.run_id <= ${firstRunOf(part`(select p.id from page_end p)`)}
+        ${stays(part`ended`, counts)}
     )
-    select coalesce(array_agg(j.job_id::text), '{}') as job_ids, (select p.id from page_end p) as last
-    from punctual.jobs j
-    where j.segment = ${segment}::smallint and j.job_id > ${after} and j.job_id < ${below} and j.job_id <= (select p.id from page_end p)
-      and ${runsOver(part`j`, part`j.created_at`, policy)} and ${isSpent(foreseen ? policy : null)}`);
-  const { job_ids = [], last = beyond } = rows[0] ?? {};
-  return { job_ids, next: last === beyond ? null : { segment, after: last } };
+    select coalesce(array_agg(j.job_id::text order by j.job_id), '{}') as job_ids, (select p.id from page_end p) as last
+    from page j
+    where ${firstRunOfJob} not in (select f.run_id from first f)
+      and not ${hasEnded(part`ended.segment = j.segment and ended.job_id = j.job_id and ended.cause <> 'submit'`, counts)}
+      and not ${isBound}`);
+  const { job_ids = [], last = below } = rows[0] ?? {};
+  return { job_ids, next: last === below ? null : { segment, after: last } };
 }
 
 /** Removes those of the jobs of one segment that still have nothing left, with what they depended on; answers how many. */
@@ -58,7 +72,8 @@ export async function removeSpent(db: Database, segment: number, jobIds: readonl
     const spent = await tx.query<{ job_id: string }>(sql`
       select j.job_id
       from punctual.jobs j
-      where j.segment = ${segment}::smallint and j.job_id = any (${uuids(locked, (row) => row.job_id)}::uuid[]) and ${isSpent(null)}`);
+      where j.segment = ${segment}::smallint and j.job_id = any (${uuids(locked, (row) => row.job_id)}::uuid[])
+        and ${isOneTime} and not ${isBound} and not ${hasEndedLately}`);
     if (spent.length === 0) return 0;
     const these = part`${uuids(spent, (row) => row.job_id)}::uuid[]`;
     const needs = await tx.query<{ job_id: string; parent_run_id: string }>(sql`
@@ -77,17 +92,25 @@ export async function removeSpent(db: Database, segment: number, jobIds: readonl
   });
 }
 
-/** Has the job `j` nothing left? */
-function isSpent(policy: RetentionPolicy | null): Fragment {
-  return part`(
-    j.schedule_type in ('IMMEDIATE', 'FUTURE') and (j.paused_at is null or j.cancelled_at is not null)
-    and not ${jobHasLiveRun}
-    and not ${hasEnded(part`ended.segment = j.segment and ended.run_id = ${firstRunOfJob}`, policy)}
-    and not ${hasEnded(part`ended.segment = j.segment and ended.job_id = j.job_id and ended.cause <> 'submit'`, policy)}
-    and not exists (select from punctual.dead_letters d where d.segment = j.segment and d.job_id = j.job_id)
-    and not exists (select from punctual.schedules s where s.segment = j.segment and s.job_id = j.job_id)
-    and (j.unique_key is null or not exists (
-      select from punctual.uniques u
+const isOneTime = part`(j.schedule_type in ('IMMEDIATE', 'FUTURE') and (j.paused_at is null or j.cancelled_at is not null))`;
+
+/** Is there something but ended runs that keeps the job `j`? */
+const isBound = part`(
+    ${isLive(part`j.segment`, firstRunOfJob)}
+    or ${join([part`punctual.waiting`, part`punctual.ready`, part`punctual.running`].map(hasFurther), ' or ', part``)}
+    or ${found(part`from punctual.dead_letters d where d.segment = j.segment and d.job_id = j.job_id`)}
+    or ${found(part`from punctual.schedules s where s.segment = j.segment and s.job_id = j.job_id`)}
+    or (j.unique_key is not null and ${found(part`
+      from punctual.uniques u
       where u.segment = punctual.segment_of_key(coalesce(j.user_id, '') || ' ' || j.unique_key, (select i.segments from punctual.installation i))
-        and u.user_id = coalesce(j.user_id, '') and u.key = j.unique_key and u.job_id = j.job_id)))`;
+        and u.user_id = coalesce(j.user_id, '') and u.key = j.unique_key and u.job_id = j.job_id`)}))`;
+
+/** Has it a run in the table, other than its first? */
+function hasFurther(table: Fragment): Fragment {
+  return found(part`from ${table} r where r.segment = j.segment and r.job_id = j.job_id and r.cause <> 'submit'`);
 }
+
+/** Has it a run that ended so lately that it may have been made since it was found? */
+const hasEndedLately = part`(
+    ${hasEnded(part`ended.segment = j.segment and ended.run_id = ${firstRunOfJob} and ended.ended_at > now() - interval '1 day'`, null)}
+    or ${hasEnded(part`ended.segment = j.segment and ended.job_id = j.job_id and ended.cause <> 'submit' and ended.ended_at > now() - interval '1 day'`, null)})`;

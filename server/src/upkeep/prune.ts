@@ -110,7 +110,7 @@ async function* pruneDay(parts: PruneParts, day: HistoryDay): AsyncGenerator<Pru
   let going = 0;
   for (const segment of segments)
     for (let place: Place | null = startOf(segment); place !== null; ) {
-      const look = await lookAt(db, { table: day.table, day }, place, { policy, foreseen: false });
+      const look = await lookAt(db, { table: day.table, day }, place, { policy, foreseen: false, over: true });
       going += look.going;
       staying.push(...look.staying);
       place = look.next;
@@ -129,7 +129,7 @@ async function* pruneRows({ db, policy, segments, dryRun }: PruneParts, stretch:
   for (const segment of segments)
     for (let place: Place | null = startOf(segment); place !== null; ) {
       const page: Page = dryRun
-        ? await lookAt(db, stretch, place, { policy, foreseen: true })
+        ? await lookAt(db, stretch, place, { policy, foreseen: true, over: false })
         : await removeFrom(db, stretch, place, policy);
       place = page.next;
       yield { table: stretch.table, rows: page.going ?? page.removed ?? 0 };
