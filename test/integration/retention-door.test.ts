@@ -44,7 +44,7 @@ test('rules are set, listed and deleted by any server', async () => {
   const { installation, rules } = await retention.list();
   assert.deepEqual(installation, policy);
   assert.deepEqual(
-    rules.map(({ changed_at: _, ...one }) => one),
+    rules.map(({ kind, name, runs_days, logs_days, note }) => ({ kind, name, runs_days, logs_days, note })),
     [
       { kind: 'queue', name: 'audit', runs_days: null, logs_days: 0, note: null },
       { kind: 'type', name: 'echo', runs_days: 7, logs_days: 2, note: null },

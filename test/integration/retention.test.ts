@@ -282,10 +282,10 @@ test('the ledger is shortened, and the times that are left are known to be compl
   assert.equal(done.rows['occurrences'], 18, 'those of 31 to 49 days ago, but for the one of a dead letter');
   assert.equal(done.rows['ended_runs'], undefined);
   await whole();
-  const [{ hole = '' } = {}] = await book.query<{ hole: string }>(
-    `delete from punctual.occurrences where scheduled_for = (select max(scheduled_for) - interval '5 days' from punctual.occurrences) returning run_id::text as hole`,
+  const [hole] = await book.query<{ run_id: string }>(
+    `delete from punctual.occurrences where scheduled_for = (select max(scheduled_for) - interval '5 days' from punctual.occurrences) returning run_id`,
   );
-  await book.query('delete from punctual.ended_runs where run_id = $1', [hole]);
+  await book.query('delete from punctual.ended_runs where run_id = $1', [hole?.run_id]);
   assert.deepEqual(
     (await checkInvariants(book.db)).map(({ invariant }) => invariant),
     ['the ledger has every time of a schedule'],
@@ -374,14 +374,17 @@ async function fill(): Promise<void> {
 
 test('a dry run changes nothing, and counts what a real run then removes', async () => {
   await fill();
-  const before = await bookHash(book);
+  const hash = () =>
+    bookHash(book, ['occurrences', 'backfills', 'needs', 'dependents', 'submissions', 'operations', 'workers']);
+  const untouched = await hash();
   const foreseen = await pruneAll({ dryRun: true });
-  assert.equal(await bookHash(book), before);
+  assert.equal(await hash(), untouched);
   assert.deepEqual(foreseen.dropped, []);
   const done = await pruneAll();
   assert.ok(done.dropped.length > 0);
   assert.deepEqual(foreseen.rows, done.rows);
   assert.ok(Object.keys(done.rows).length >= 4);
+  await whole();
   assert.deepEqual((await pruneAll()).rows, {});
 });
 
@@ -396,6 +399,7 @@ test('two servers that prune at once remove everything once, and fail at nothing
   assert.deepEqual(sum, foreseen.rows);
   const names = [...both, rest].flatMap(({ dropped }) => dropped);
   assert.equal(new Set(names).size, names.length, 'no day is dropped twice');
+  await whole();
 });
 
 test('a server goes through it once a day and after every change of a rule, a batch at a time', async () => {

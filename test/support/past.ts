@@ -119,8 +119,15 @@ export class Past {
     const wake = reason === 'due_later' ? `now() + interval '1 day'` : `'infinity'`;
     await this.#book.query(
       `insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at, updated_at)
-       values ($1, $2, $3, $4, 1, 'submit', $5::punctual.waiting_reason, ${noon(daysAgo)}, now() + interval '1 day', ${wake}, now())`,
-      [segmentOf(job.run_id), job.run_id, job.job_id, job.lane_id, reason],
+       values ($1, $2, $3, $4, 1, $6::punctual.run_cause, $5::punctual.waiting_reason, ${noon(daysAgo)}, now() + interval '1 day', ${wake}, now())`,
+      [
+        segmentOf(job.run_id),
+        job.run_id,
+        job.job_id,
+        job.lane_id,
+        reason,
+        job.run_id === firstRunId(job.job_id) ? 'submit' : 'run_now',
+      ],
     );
   }
 

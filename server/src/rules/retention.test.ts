@@ -1,3 +1,4 @@
+// The longest and the shortest of all that was said about retention, against what holds for single queues and types.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
