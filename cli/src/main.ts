@@ -120,6 +120,12 @@ const entries: Entry[] = [
     load: async () => (await import('./commands/limits.ts')).addLimits,
   },
   {
+    name: 'retention',
+    summary: 'Show and set how long history is kept, by queue and type',
+    group: using,
+    load: async () => (await import('./commands/retention.ts')).addRetention,
+  },
+  {
     name: 'workers',
     summary: 'List the workers',
     group: using,
@@ -130,6 +136,12 @@ const entries: Entry[] = [
     summary: 'Examine this installation and say what is wrong',
     group: caring,
     load: async () => (await import('./commands/doctor.ts')).addDoctor,
+  },
+  {
+    name: 'prune',
+    summary: 'Remove old history now, or say how much there is',
+    group: caring,
+    load: async () => (await import('./commands/prune.ts')).addPrune,
   },
   {
     name: 'config',

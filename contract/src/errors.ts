@@ -34,13 +34,14 @@ export const errorTable = {
     status: 404,
     meaning: 'No dead letter has this run id; it was discarded, or the run did not fail for good.',
   },
-  backfill_not_found: { status: 404, meaning: 'No backfill has this id.' },
+  backfill_not_found: { status: 404, meaning: 'No backfill has this id, or retention has removed it.' },
   workflow_not_found: { status: 404, meaning: 'No workflow has this id.' },
   step_not_found: { status: 404, meaning: 'The workflow has no step of this name, or none that can be completed.' },
   queue_not_found: { status: 404, meaning: 'No job was ever put into a queue of this name, and it has no settings.' },
   breaker_not_found: { status: 404, meaning: 'The type has no circuit breaker.' },
-  operation_not_found: { status: 404, meaning: 'No operation has this id.' },
+  operation_not_found: { status: 404, meaning: 'No operation has this id, or retention has removed it.' },
   calendar_not_found: { status: 404, meaning: 'No calendar has this name.' },
+  retention_not_found: { status: 404, meaning: 'The queue or type has no rule of its own about retention.' },
   limit_not_found: { status: 404, meaning: 'No such limit is set.' },
   method_not_allowed: {
     status: 405,
@@ -86,7 +87,8 @@ export const errorTable = {
   },
   too_many_rules: {
     status: 409,
-    meaning: 'There are as many gates, queue settings and limits as may be; open or remove some that are not needed.',
+    meaning:
+      'There are as many gates, queue settings, limits or rules of retention as may be; open or remove some that are not needed.',
   },
   body_too_large: { status: 413, meaning: 'The body, payload or result is over its limit.' },
   unsupported_media_type: { status: 415, meaning: 'Send JSON with Content-Type: application/json.' },

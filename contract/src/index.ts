@@ -2,8 +2,8 @@
 import * as backfills from './backfills.ts';
 import * as deadLetters from './dead_letters.ts';
 import * as dependencies from './dependencies.ts';
-import * as explain from './explain.ts';
 import * as executors from './executors.ts';
+import * as explain from './explain.ts';
 import * as forecast from './forecast.ts';
 import * as gates from './gates.ts';
 import * as jobs from './jobs.ts';
@@ -12,6 +12,7 @@ import * as operations from './operations.ts';
 import * as problem from './problem.ts';
 import * as queues from './queues.ts';
 import * as rates from './rates.ts';
+import * as retention from './retention.ts';
 import type { Route } from './route.ts';
 import * as runs from './runs.ts';
 import * as schedules from './schedules.ts';
@@ -24,8 +25,8 @@ export * from './dead_letters.ts';
 export * from './dependencies.ts';
 export * from './depth.ts';
 export * from './errors.ts';
-export * from './explain.ts';
 export * from './executors.ts';
+export * from './explain.ts';
 export * from './forecast.ts';
 export * from './gates.ts';
 export * from './jobs.ts';
@@ -36,6 +37,7 @@ export * from './operations.ts';
 export * from './problem.ts';
 export * from './queues.ts';
 export * from './rates.ts';
+export * from './retention.ts';
 export * from './route.ts';
 export * from './runs.ts';
 export * from './schedules.ts';
@@ -59,6 +61,7 @@ export const routes = {
   ...deadLetters.deadLetterRoutes,
   ...operations.operationRoutes,
   ...keyLimits.keyLimitRoutes,
+  ...retention.retentionRoutes,
   ...workers.workerRoutes,
   ...service.serviceRoutes,
 } as const satisfies Record<string, Route>;
@@ -111,6 +114,8 @@ export const components = {
   KeyUse: keyLimits.KeyUse,
   Rate: rates.Rate,
   FairQueue: keyLimits.FairQueue,
+  RetentionRule: retention.RetentionRule,
+  RetentionPolicy: retention.RetentionPolicy,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,
   SyncRequest: workers.SyncRequest,

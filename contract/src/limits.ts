@@ -108,6 +108,10 @@ export const limits = {
   max_shell_cpu_seconds: 7 * 24 * 3600,
   max_shell_processes: 100_000,
   max_shell_open_files: 1_000_000,
+  /** A hundred years; who wants more says 0, for ever. */
+  max_retention_days: 36_500,
+  /** Looked up for every row that may have to go. */
+  max_retention_rules: 1000,
 } as const;
 
 export const defaults = {

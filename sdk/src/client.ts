@@ -20,6 +20,7 @@ import { HttpCaller } from './http/caller.ts';
 import { jobCalls } from './jobs.ts';
 import { limitCalls } from './limits.ts';
 import { operationCalls } from './operations.ts';
+import { retentionCalls } from './retention.ts';
 import { runCalls } from './runs.ts';
 import { calendarCalls, scheduleCalls } from './schedules.ts';
 import { workflowCalls } from './workflows.ts';
@@ -59,6 +60,7 @@ export class Client {
   readonly operations: ReturnType<typeof operationCalls>;
   readonly calendars: ReturnType<typeof calendarCalls>;
   readonly limits: ReturnType<typeof limitCalls>;
+  readonly retention: ReturnType<typeof retentionCalls>;
   readonly workers: { list: () => Promise<WorkerList> };
   readonly #caller: HttpCaller;
 
@@ -83,6 +85,7 @@ export class Client {
     this.operations = operationCalls(call);
     this.calendars = calendarCalls(call);
     this.limits = limitCalls(call);
+    this.retention = retentionCalls(call);
     this.workers = { list: () => this.call(routes.listWorkers, {}) };
   }
 

@@ -131,6 +131,40 @@ export const configKeys = {
     max: 1_000_000,
     meaning: 'Jobs a server holds in memory while they are being written; more are answered with 429.',
   },
+  retain_runs_days: {
+    env: 'PUNCTUAL_RETAIN_RUNS_DAYS',
+    kind: 'integer',
+    default: 30,
+    min: 0,
+    max: 36_500,
+    meaning:
+      'Whole days that ended runs are kept, with their attempts, times in the ledger, and jobs that are done. 0 is for ever. Rules of queues and types go before it.',
+  },
+  retain_logs_days: {
+    env: 'PUNCTUAL_RETAIN_LOGS_DAYS',
+    kind: 'integer',
+    default: 14,
+    min: 0,
+    max: 36_500,
+    meaning: 'Whole days that log lines are kept, but not longer than their run. 0 is as long as the run.',
+  },
+  retain_submissions_days: {
+    env: 'PUNCTUAL_RETAIN_SUBMISSIONS_DAYS',
+    kind: 'integer',
+    default: 7,
+    min: 0,
+    max: 36_500,
+    meaning:
+      'Whole days that an Idempotency-Key is remembered: longer than any client sends a submit again. 0 is for ever.',
+  },
+  retain_operations_days: {
+    env: 'PUNCTUAL_RETAIN_OPERATIONS_DAYS',
+    kind: 'integer',
+    default: 90,
+    min: 0,
+    max: 36_500,
+    meaning: 'Whole days that the record of an operation is kept after its end. 0 is for ever.',
+  },
   worker_id: {
     env: 'PUNCTUAL_WORKER_ID',
     kind: 'string',

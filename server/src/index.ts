@@ -4,4 +4,6 @@ export { type RunningServer, type ServerOptions, startServer } from './main.ts';
 export { StartError } from './start_error.ts';
 export { examine, type Finding } from './upkeep/examine.ts';
 export { migrate } from './upkeep/migrate.ts';
+export type { PruneStep } from './upkeep/prune.ts';
+export { pruneDatabase } from './upkeep/prune_database.ts';
 export { version } from './version.ts';

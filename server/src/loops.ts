@@ -29,6 +29,8 @@ import type { CancelOrder } from './store/run_moves.ts';
 import { nextPlans } from './store/schedules.ts';
 import type { EndedJob } from './store/settle.ts';
 import { WorkflowMemory } from './store/workflow_memory.ts';
+import { policyOf } from './upkeep/prune.ts';
+import { Pruner } from './upkeep/pruner.ts';
 import { sweepOnce } from './upkeep/sweep.ts';
 import { sweepUniques } from './upkeep/uniques.ts';
 
@@ -275,6 +277,10 @@ export function startLoops({
       if (made.length > 0) log.info({ made }, 'partitions made');
     },
   });
+
+  // History that is over is removed, a batch at a time.
+  const pruner = new Pruner({ db, segments: all, policy: policyOf(config), metrics, log });
+  start({ name: 'prune', everyMs: hourMs, pass: () => pruner.pass() });
 
   // What runs kept that succeeded while nobody remembered it, and unique keys that nobody holds any more, are forgotten.
   start({ name: 'sweep', everyMs: sweepEveryMs, pass: async () => void (await sweepOnce(db, all)) });

@@ -13,9 +13,9 @@ const tables = [
   'checkpoints',
 ];
 
-export async function bookHash(house: House): Promise<string> {
+export async function bookHash(house: Pick<House, 'db'>, more: readonly string[] = []): Promise<string> {
   const rows = await Promise.all(
-    tables.map((table) =>
+    [...tables, ...more].map((table) =>
       house.db.query<{ h: string }>({
         name: '',
         text: `select coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as h from punctual.${table} t`,

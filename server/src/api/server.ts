@@ -25,6 +25,7 @@ import { registerForecast } from './forecast.ts';
 import { registerJobs } from './jobs.ts';
 import { registerKeyLimits } from './key_limits.ts';
 import { registerOperations } from './operations.ts';
+import { registerRetention } from './retention.ts';
 import { registerRuns } from './runs.ts';
 import { registerSchedules } from './schedules.ts';
 import { registerService } from './service.ts';
@@ -100,6 +101,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   registerKeyLimits(app, parts);
   registerWorkflows(app, parts);
   registerWorkflowMoves(app, parts);
+  registerRetention(app, parts);
   registerWorkers(app, parts);
   registerService(app, parts);
   registerDashboard(app);

@@ -83,6 +83,12 @@ export function openMetrics(gauges: {
       help: 'Grants that never reached their worker',
       registers,
     }),
+    pruned: new Counter({
+      name: 'punctual_pruned_rows_total',
+      help: 'Rows that retention removed, by table',
+      labelNames: ['table'] as const,
+      registers,
+    }),
     databaseErrors: new Counter({
       name: 'punctual_database_errors_total',
       help: 'Queries that failed because the database did not answer',

@@ -1,6 +1,6 @@
 // Finds holes in the ledger: counts the times of a schedule by its rule and compares with what is recorded. Only schedules
-// that were never changed can be judged by the rule they have now; of those a bounded number, the newest. Called with the
-// invariants, after tests and by `punctual doctor`.
+// that were never changed can be judged by the rule they have now; of those a bounded number, the newest, each from where
+// retention has let its ledger begin. Called with the invariants, after tests and by `punctual doctor`.
 import { countBetween } from '../rules/schedule/occurrences.ts';
 import type { ScheduleRule } from '../rules/schedule/rule.ts';
 import type { Queryable } from './database.ts';
@@ -22,7 +22,7 @@ interface Recorded {
 export async function findHole(db: Queryable, deadlineMs: number): Promise<string | null> {
   const rows = await db.query<Recorded>(
     sql`
-    select s.job_id, s.rule, (extract(epoch from j.created_at) * 1000)::bigint as from_ms,
+    select s.job_id, s.rule, (extract(epoch from case when s.ledger_from is null then j.created_at else least(s.ledger_from, l.first) - interval '1 millisecond' end) * 1000)::bigint as from_ms,
            (extract(epoch from s.planned_until) * 1000)::bigint as until_ms, coalesce(l.times, 0)::integer as times
     from (
       select *
@@ -35,7 +35,7 @@ export async function findHole(db: Queryable, deadlineMs: number): Promise<strin
     left join lateral (
       select sum(o.times) as times, min(o.scheduled_for) as first
       from punctual.occurrences o
-      where o.segment = s.segment and o.job_id = s.job_id
+      where o.segment = s.segment and o.job_id = s.job_id and (s.ledger_from is null or o.through >= s.ledger_from)
     ) l on true
     where j.version = 1 and coalesce(l.first > j.created_at, true)`,
     deadlineMs,

@@ -21,6 +21,10 @@ const anyRun = part`(
 /** The segment an id bears: its last three hex digits. */
 const segmentIn = (id: Fragment): Fragment => part`('x' || right(${id}::text, 3))::bit(12)::integer`;
 
+/** Made so long ago that retention, which keeps at least a day, may have removed it. */
+const mayBeGone = (id: Fragment): Fragment =>
+  part`('x' || left(replace(${id}::text, '-', ''), 12))::bit(48)::bigint < extract(epoch from now() - interval '1 day') * 1000`;
+
 /** Each selects `what`: the id of a thing for which the promise is broken. */
 export const invariants: Record<string, Fragment> = {
   'a run is in exactly one state': part`
@@ -31,7 +35,7 @@ export const invariants: Record<string, Fragment> = {
     select j.job_id::text as what
     from punctual.jobs j
     left join ${anyRun} on r.segment = j.segment and r.run_id = overlay(j.job_id::text placing '1' from 33 for 1)::uuid
-    where j.schedule_type in ('IMMEDIATE', 'FUTURE') and r.run_id is null`,
+    where j.schedule_type in ('IMMEDIATE', 'FUTURE') and r.run_id is null and not ${mayBeGone(part`j.job_id`)}`,
   'a run has a lane': part`
     select r.run_id::text as what from ${anyRun} left join punctual.lanes l using (lane_id) where l.lane_id is null`,
   'a run lives in the segment its id bears': part`
@@ -40,7 +44,7 @@ export const invariants: Record<string, Fragment> = {
     select s.key as what
     from punctual.submissions s
     left join punctual.jobs j on j.segment = ${segmentIn(part`s.job_id`)} and j.job_id = s.job_id
-    where j.job_id is null`,
+    where j.job_id is null and not ${mayBeGone(part`s.job_id`)}`,
   'a cancelled job has no run left to start': part`
     select w.run_id::text as what
     from punctual.waiting w
@@ -56,6 +60,11 @@ export const invariants: Record<string, Fragment> = {
     from punctual.running r
     left join punctual.workers w using (session_id)
     where w.session_id is null or w.ended_at < now() - interval '30 seconds'`,
+  'an attempt or a log line is of a run that is there, or was': part`
+    select a.run_id::text as what
+    from (select segment, run_id from punctual.attempts union all select segment, run_id from punctual.log_chunks) a
+    left join ${anyRun} using (segment, run_id)
+    where r.run_id is null and not ${mayBeGone(part`a.run_id`)}`,
   'a failure has a reason': part`
     select run_id::text as what from punctual.ended_runs where status = 'FAILED' and error is null and reason is null`,
   'a run does not end before it starts': part`
@@ -67,11 +76,16 @@ export const invariants: Record<string, Fragment> = {
     from punctual.dead_letters d
     left join punctual.ended_runs e using (segment, run_id)
     where e.status is distinct from 'FAILED'`,
+  'a dead letter has its job': part`
+    select d.run_id::text as what
+    from punctual.dead_letters d
+    left join punctual.jobs j using (segment, job_id)
+    where j.job_id is null`,
   'a redriven dead letter has its run': part`
     select d.run_id::text as what
     from punctual.dead_letters d
     left join ${anyRun} on r.segment = d.segment and r.run_id = d.redriven_run_id
-    where d.redriven_run_id is not null and r.run_id is null`,
+    where d.redriven_run_id is not null and r.run_id is null and not ${mayBeGone(part`d.redriven_run_id`)}`,
   'a recurring job has its schedule': part`
     select j.job_id::text as what
     from punctual.jobs j
@@ -86,7 +100,7 @@ export const invariants: Record<string, Fragment> = {
     select o.run_id::text as what
     from punctual.occurrences o
     left join ${anyRun} on r.segment = o.segment and r.run_id = o.run_id
-    where o.run_id is not null and r.run_id is null`,
+    where o.run_id is not null and r.run_id is null and not ${mayBeGone(part`o.run_id`)}`,
   'entries of the ledger do not overlap': part`
     select o.job_id::text as what
     from (
@@ -118,7 +132,7 @@ export const invariants: Record<string, Fragment> = {
     select t.run_id::text as what
     from punctual.backfill_times t
     left join ${anyRun} on r.segment = t.segment and r.run_id = t.run_id
-    where t.run_id is not null and r.run_id is null`,
+    where t.run_id is not null and r.run_id is null and not (t.outcome is not null and ${mayBeGone(part`t.run_id`)})`,
   'a run of a backfill has its time there': part`
     select r.run_id::text as what
     from ${anyRun}
@@ -236,12 +250,12 @@ export const invariants: Record<string, Fragment> = {
   'what is depended on is a run, by a job': part`
     select n.job_id::text as what
     from (
-      select job_id, parent_run_id from punctual.needs
-      union all select job_id, run_id from punctual.dependents
+      select job_id, parent_run_id, state <> 'pending' as told from punctual.needs
+      union all select job_id, run_id, told from punctual.dependents
     ) n
     left join punctual.jobs j on j.segment = ${segmentIn(part`n.job_id`)} and j.job_id = n.job_id
     left join ${anyRun} on r.segment = ${segmentIn(part`n.parent_run_id`)} and r.run_id = n.parent_run_id
-    where j.job_id is null or r.run_id is null`,
+    where j.job_id is null or (r.run_id is null and not (n.told and ${mayBeGone(part`n.parent_run_id`)}))`,
   'a run that a job waits for knows of it': part`
     select n.job_id::text as what
     from punctual.needs n

@@ -60,6 +60,19 @@ export async function findParents(
   const runIds = [...named.runs].filter((id) => kindOf(id)?.endsWith('run') && segmentOf(id) < segments);
   for (const [segment, ids] of groupBySegment(jobIds, (id) => id))
     for (const { id, ...parent } of await findJobParents(db, segment, ids)) found.set(id, parent);
+  // Retention may have removed all runs of a job that it keeps for another reason.
+  for (const [segment, parents] of groupBySegment([...found], ([, parent]) => parent.run_id)) {
+    const there = new Set(
+      (
+        await runsById(
+          db,
+          segment,
+          parents.map(([, parent]) => parent.run_id),
+        )
+      ).map((run) => run.run_id),
+    );
+    for (const [id, parent] of parents) if (!there.has(parent.run_id)) found.delete(id);
+  }
   for (const [segment, ids] of groupBySegment(runIds, (id) => id))
     for (const { id, ...parent } of await findRunParents(db, segment, ids)) found.set(id, parent);
   return found;

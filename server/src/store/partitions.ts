@@ -5,7 +5,8 @@ import { sql } from './sql.ts';
 
 const partitioned = ['ended_runs', 'attempts', 'log_chunks'] as const;
 const daysAhead = 3;
-const advisoryLock = 7600_0002;
+/** Held by whoever makes or drops one. */
+export const partitionsLock = 7600_0002;
 
 /** Makes the partitions of today and the days ahead; answers those it made. */
 export async function makePartitions(db: Database): Promise<string[]> {
@@ -16,7 +17,7 @@ export async function makePartitions(db: Database): Promise<string[]> {
     where to_regclass('punctual.' || p.parent || to_char(d.day, '_YYYYMMDD')) is null`);
   if (missing.length === 0) return [];
   return db.transaction(async (tx) => {
-    await tx.query(sql`select pg_advisory_xact_lock(${advisoryLock})`);
+    await tx.query(sql`select pg_advisory_xact_lock(${partitionsLock})`);
     const made: string[] = [];
     for (const partition of missing) {
       if (await unusable(tx, partition.name, partition.parent, partition.from, partition.to)) continue;

@@ -149,6 +149,7 @@ create table punctual.dead_letters (
   redriven_at timestamp with time zone,
   constraint dead_letters_pkey primary key (segment, run_id)
 );
+create index dead_letters_by_job on punctual.dead_letters using btree (segment, job_id);
 create index dead_letters_open on punctual.dead_letters using btree (segment, run_id) where (redriven_at is null);
 
 create table punctual.dependents (
@@ -453,6 +454,20 @@ create table punctual.ready (
 create index ready_by_job on punctual.ready using btree (segment, job_id, run_id) where (cause <> 'submit'::punctual.run_cause);
 create index ready_by_lane on punctual.ready using btree (segment, lane_id, seq);
 
+create table punctual.retention (
+  kind text not null,
+  name text not null,
+  runs_days integer,
+  logs_days integer,
+  note text,
+  changed_at timestamp with time zone not null default now(),
+  constraint retention_pkey primary key (kind, name),
+  constraint retention_check check (((runs_days is not null) or (logs_days is not null))),
+  constraint retention_kind_check check ((kind = any (array['type'::text, 'queue'::text]))),
+  constraint retention_logs_days_check check ((logs_days >= 0)),
+  constraint retention_runs_days_check check ((runs_days >= 0))
+);
+
 create table punctual.running (
   segment smallint not null,
   run_id uuid not null,
@@ -495,6 +510,7 @@ create table punctual.schedules (
   runs_made integer not null default 0,
   ended boolean not null default false,
   turn integer not null default 0,
+  ledger_from timestamp with time zone,
   constraint schedules_pkey primary key (segment, job_id)
 );
 create index schedules_by_calendar on punctual.schedules using btree (calendar, segment, job_id) where (calendar is not null);

@@ -35,7 +35,11 @@ export function part(strings: TemplateStringsArray, ...inputs: unknown[]): Fragm
 }
 
 /** Pieces with a word between them; `none` stands for no pieces. */
-export function join(parts: readonly Fragment[], separator: ' and ' | ' union all ' | ', ', none: Fragment): Fragment {
+export function join(
+  parts: readonly Fragment[],
+  separator: ' and ' | ' or ' | ' union all ' | ', ',
+  none: Fragment,
+): Fragment {
   if (parts.length === 0) return none;
   return new Fragment(['', ...parts.slice(1).map(() => separator), ''], parts);
 }

@@ -14,6 +14,7 @@
 import type { NeedCondition, RunStatus } from '@punctual/contract';
 import { uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
+import { isLive } from './history.ts';
 import { type Fragment, ofSegment, part, sql } from './sql.ts';
 
 /** A job that is concerned by the end of a run. */
@@ -27,7 +28,10 @@ export interface Concerned {
   retried_run_id: string | null;
 }
 
-/** Jobs that depend on those of the runs that have ended, and have not been told. */
+/**
+ * Jobs that depend on those of the runs that have ended, and have not been told. A run that is in no table was removed by
+ * retention just before a job came to depend on it: nobody knows any more how it ended, which is as if it had been dropped.
+ */
 export async function readConcerned(
   db: Queryable,
   segment: number,
@@ -45,11 +49,12 @@ export async function readConcerned(
       ) one
     ),
     over as materialized (
-      select d.run_id, e.status
+      select d.run_id, coalesce(e.status, 'DROPPED') as status
       from depended d
-      cross join lateral (
+      left join lateral (
         select r.status from punctual.ended_runs r where r.segment = ${segment}::smallint and r.run_id = d.run_id limit 1
-      ) e
+      ) e on true
+      where e.status is not null or not ${isLive(part`${segment}::smallint`, part`d.run_id`)}
     )
     select o.run_id, c.job_id, c.on_condition::text as on, o.status::text as status,
            case when o.status = 'FAILED' and c.on_condition = 'success' then (
