@@ -103,7 +103,11 @@ async function start(
     PUNCTUAL_SCHEDULED_FOR: run.scheduled_for,
     ...files.env,
   };
-  const program = await findProgram(executor.command[0] as string, executor.cwd, env['PATH']);
+  const program = await findProgram(executor.command[0] as string, {
+    cwd: executor.cwd,
+    path: env['PATH'],
+    user: isolation.user,
+  });
   const command = [program, ...executor.command.slice(1)];
   try {
     return await StartedProgram.start({ command, cwd: executor.cwd ?? work, env, limits, noNetwork }, isolation);

@@ -106,6 +106,26 @@ test('what a job puts into the environment runs with no more rights than its pro
   }
 });
 
+test('a program its user may not run is passed over for one that it may', { skip: !isRoot }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'punctual-test-'));
+  try {
+    mkdirSync(join(folder, 'closed'), { mode: 0o700 });
+    writeFileSync(join(folder, 'closed/id'), '#!/bin/sh\necho wrong one\n', { mode: 0o755 });
+    const run = grant({
+      executor: { kind: 'shell', command: ['id', '-un'], env: { PATH: `${folder}/closed:/usr/bin` } },
+    });
+    const execute = shellExecutor({ baseEnv, stopGraceMs: 200, isolation });
+    assert.deepEqual(await execute(run, context(run)), { exit_code: 0, stdout_tail: 'nobody\n' });
+    const none = grant({ executor: { kind: 'shell', command: [`${folder}/closed/id`] } });
+    await assert.rejects(
+      Promise.resolve(execute(none, context(none))),
+      (error) => error instanceof FatalError && /executable file that nobody may run at .*closed/.test(error.message),
+    );
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
 test('an operator can keep root, or choose another user; one that does not exist is an error at start', async () => {
   const settings = { cgroup: 'none', limits: noLimits };
   if (isRoot) {
