@@ -102,6 +102,7 @@ const commonErrors = ['internal', 'unavailable'];
 const tagDescriptions: Readonly<Record<string, string>> = {
   jobs: 'What to do and how, whose, and when.',
   runs: 'One promise to do a job once: its state, attempts, logs and outcome.',
+  logs: 'What runs wrote, searched over all of them.',
   flow: 'What may start: queues, gates, limits.',
   operations: 'One action done to all jobs or runs that fit a filter, and the record of it.',
   workers: 'The processes that do the work, and the one call they speak.',

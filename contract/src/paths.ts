@@ -19,6 +19,7 @@ export const paths = {
   getRunCheckpoint: { method: 'GET', path: '/runs/{run_id}/checkpoint' },
   listRunAttempts: { method: 'GET', path: '/runs/{run_id}/attempts' },
   listRunLogs: { method: 'GET', path: '/runs/{run_id}/logs' },
+  searchLogs: { method: 'GET', path: '/logs/search' },
   previewSchedule: { method: 'POST', path: '/schedules/preview' },
   listOccurrences: { method: 'GET', path: '/jobs/{job_id}/occurrences' },
   listCalendars: { method: 'GET', path: '/calendars' },

@@ -10,6 +10,7 @@ import type { Breakers } from './dispatch/breakers.ts';
 import type { Claimer } from './dispatch/claim.ts';
 import { dropOnce } from './dispatch/drop.ts';
 import type { Flow } from './dispatch/flow.ts';
+import { type Followers, tailEveryMs } from './dispatch/followers.ts';
 import { reapOnce } from './dispatch/reap.ts';
 import type { Starts } from './dispatch/starts.ts';
 import type { Sync } from './dispatch/sync.ts';
@@ -43,6 +44,7 @@ export interface LoopsOptions {
   claimer: Claimer;
   sync: Sync;
   announcer: Announcer;
+  followers: Followers;
 }
 
 export interface Loops {
@@ -96,6 +98,7 @@ export function startLoops({
   claimer,
   sync,
   announcer,
+  followers,
 }: LoopsOptions): Loops {
   const all = Array.from({ length: segments }, (_, i) => i);
   const running: Loop[] = [];
@@ -241,6 +244,9 @@ export function startLoops({
 
   // Sessions that went to another server are forgotten.
   start({ name: 'silent', everyMs: config.heartbeat_ms, pass: () => sync.dropSilent() });
+
+  // Lines that other servers stored are found for those who follow.
+  start({ name: 'tail', everyMs: tailEveryMs, pass: () => followers.poll() });
 
   // Partitions of the days ahead.
   start({

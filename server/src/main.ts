@@ -11,6 +11,7 @@ import { type Announcement, Announcer, sqlVoice } from './dispatch/announce.ts';
 import { Breakers } from './dispatch/breakers.ts';
 import { Claimer } from './dispatch/claim.ts';
 import { Flow } from './dispatch/flow.ts';
+import { Followers } from './dispatch/followers.ts';
 import { Renewer } from './dispatch/renew.ts';
 import { Sessions } from './dispatch/sessions.ts';
 import { Starts } from './dispatch/starts.ts';
@@ -129,6 +130,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     atOnce: Math.max(1, Math.floor(config.pool_size / 3)),
     onChanged: (where) => tell({ segments: where, nextMs: 0 }),
   });
+  const followers = new Followers(db);
   const sync = new Sync({
     db,
     segments,
@@ -147,7 +149,9 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       claimer.roomFreed();
       announcer.say({ flow: 'freed' });
     },
+    onLogged: (runIds) => followers.stored(runIds),
     onSettled: (settled, outcomes) => {
+      followers.ended(outcomes.map(({ run_id }) => run_id));
       admitter.left(outcomes);
       tell({ segments: settled.ready, nextMs: settled.nextMs });
       loops.ended(settled.further);
@@ -191,6 +195,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     claimer,
     sync,
     announcer,
+    followers,
   });
 
   const editor = new ScheduleEditor({ db, lanes, plan: (segment) => loops.plan(segment) });
@@ -205,6 +210,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     uniqueSubmitter,
     admitter,
     sync,
+    followers,
     announcer,
     editor,
     flow,
@@ -221,6 +227,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const stop = async (): Promise<void> => {
     sync.stop();
     claimer.stop();
+    followers.stop();
     await api.close();
     await loops.stop();
     await announcer.stop();
