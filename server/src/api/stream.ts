@@ -28,7 +28,7 @@ export async function sendEvents(
   raw.writeHead(200, headers as Record<string, string>);
   raw.flushHeaders();
   try {
-    for await (const event of open(gone.signal)) await write(raw, textOf(event));
+    for await (const event of open(gone.signal)) await write(raw, textOf(event), gone.signal);
   } catch {
     // The client goes on from the last event it saw, here or at another server.
   } finally {
@@ -43,7 +43,7 @@ function textOf(event: LogEvent): string {
   return `event: ${kind}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-async function write(raw: ServerResponse, text: string): Promise<void> {
-  if (raw.write(text)) return;
-  await once(raw, 'drain', { signal: AbortSignal.timeout(patienceMs) });
+async function write(raw: ServerResponse, text: string, gone: AbortSignal): Promise<void> {
+  if (gone.aborted || raw.write(text)) return;
+  await once(raw, 'drain', { signal: AbortSignal.any([gone, AbortSignal.timeout(patienceMs)]) });
 }

@@ -91,6 +91,7 @@ export class Followers {
           return;
         }
         await pause(heartbeatMs, AbortSignal.any([signal, follower.wake.signal]));
+        if (signal.aborted) return;
         if (!follower.wake.signal.aborted) yield { kind: 'beat' };
         if (!follower.mayHaveEnded && follower.wake.signal.aborted) continue;
         follower.mayHaveEnded = false;

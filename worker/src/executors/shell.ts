@@ -11,13 +11,15 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ShellExecutor } from '@punctual/contract';
-import { FatalError, type Grant, type Handler, RunAbortedError, type RunContext } from '@punctual/sdk';
+import { FatalError, type Grant, type Handler, isSecretName, RunAbortedError, type RunContext } from '@punctual/sdk';
 import { followOutput } from './output.ts';
 import { findProgram } from './program.ts';
 import { RunFiles } from './run-files.ts';
 
 /** How long output may still come when the program has ended but something holds its pipes. */
 const leftover_ms = 200;
+/** Shorter values, such as `true` or a number, stand everywhere. */
+const min_secret_chars = 6;
 const max_quoted_chars = 8 * 1024;
 
 export interface ShellExecutorOptions {
@@ -59,24 +61,33 @@ async function runProgram(
     ...files.env,
     ...executor.env,
   };
+  ctx.redact(...secretsOf(env));
   const child = await start(executor, env, prefix);
-  const [stdoutTail, stderrTail] = [
-    followOutput(child.stdout, ctx.log.info.bind(ctx.log)),
-    followOutput(child.stderr, ctx.log.warn.bind(ctx.log)),
+  const [stdoutEnd, stderrEnd] = [
+    followOutput(child.stdout, ctx.redactor, (line) => ctx.log.output('stdout', line)),
+    followOutput(child.stderr, ctx.redactor, (line) => ctx.log.output('stderr', line)),
   ];
   givePayload(child, run);
   const { code, signal } = await ended(child, ctx, stopGraceMs);
+  const [stdoutTail, stderrTail] = [stdoutEnd(), stderrEnd()];
   await files.finish();
   if (ctx.signal.aborted) throw ctx.signal.reason;
   if (code === 0) {
     const snooze = await files.snooze();
     if (snooze !== null) throw snooze;
     const result = await files.result();
-    return result === undefined ? { exit_code: 0, stdout_tail: stdoutTail() } : result;
+    return result === undefined ? { exit_code: 0, stdout_tail: stdoutTail } : result;
   }
   const how = code === null ? `was killed by ${signal}` : `exited with code ${code}`;
-  const said = stderrTail().trim().slice(-max_quoted_chars);
+  const said = stderrTail.trim().slice(-max_quoted_chars);
   throw new Error(`The program ${executor.command[0]} ${how}${said === '' ? '.' : `: ${said}`}`);
+}
+
+/** What the program gets under a name such as API_TOKEN must not be found in its output. */
+function secretsOf(env: Record<string, string>): string[] {
+  return Object.entries(env).flatMap(([name, value]) =>
+    isSecretName(name) && value.length >= min_secret_chars ? [value] : [],
+  );
 }
 
 async function start(
