@@ -6,7 +6,7 @@ export class UsageError extends Error {}
 export const usage = `Usage: npm run bench -- [options]
   --quick           one short round, with the strongest peer of each measure only; under a minute
   --only a,b        only these measures: submit, bulk, drain, lifecycle, latency, lateness, due, future, memory, and
-                    snapshot, which takes 3.5 minutes a round and contestant and is left out unless named
+                    snapshot, which takes 3.5 minutes a round and contestant, and logs: left out unless named
   --rounds N        rounds of each measure (3 unless given; 1 with --quick)
   --no-peers        only Punctual
   --json FILE       also write everything measured to FILE

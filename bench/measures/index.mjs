@@ -11,9 +11,10 @@ import { future } from './future.mjs';
 import { latency } from './latency.mjs';
 import { lateness } from './lateness.mjs';
 import { lifecycle } from './lifecycle.mjs';
+import { logs } from './logs.mjs';
 import { memory } from './memory.mjs';
 import { schedules } from './schedules.mjs';
 import { snapshot } from './snapshot.mjs';
 import { submit } from './submit.mjs';
 
-export const measures = [submit, bulk, drain, lifecycle, latency, lateness, due, future, memory, snapshot, schedules];
+export const measures = [submit, bulk, drain, lifecycle, latency, lateness, due, future, memory, snapshot, schedules, logs];

@@ -24,6 +24,7 @@ import { Unblocker } from './scheduler/unblock.ts';
 import type { Database } from './store/database.ts';
 import { nextWakes } from './store/due.ts';
 import type { Lanes } from './store/lanes.ts';
+import { indexPartitions } from './store/partition_indexes.ts';
 import { makePartitions } from './store/partitions.ts';
 import type { CancelOrder } from './store/run_moves.ts';
 import { nextPlans } from './store/schedules.ts';
@@ -33,6 +34,7 @@ import { sweepUniques } from './upkeep/uniques.ts';
 export interface LoopsOptions {
   config: Config;
   db: Database;
+  databaseUrl: string;
   log: Logger;
   metrics: Metrics;
   segments: number;
@@ -87,6 +89,7 @@ const uniquesEveryMs = 30_000;
 export function startLoops({
   config,
   db,
+  databaseUrl,
   log,
   metrics,
   segments,
@@ -255,6 +258,16 @@ export function startLoops({
     async pass() {
       const made = await makePartitions(db);
       if (made.length > 0) log.info({ made }, 'partitions made');
+    },
+  });
+
+  // Indexes that partitions of an older version do not have yet.
+  start({
+    name: 'indexes',
+    everyMs: hourMs,
+    async pass() {
+      const made = await indexPartitions(db, databaseUrl);
+      if (made.length > 0) log.info({ made }, 'indexes made');
     },
   });
 

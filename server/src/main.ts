@@ -184,6 +184,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const loops = startLoops({
     config,
     db,
+    databaseUrl: options.databaseUrl,
     log,
     metrics,
     segments,
