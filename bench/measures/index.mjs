@@ -17,4 +17,17 @@ import { schedules } from './schedules.mjs';
 import { snapshot } from './snapshot.mjs';
 import { submit } from './submit.mjs';
 
-export const measures = [submit, bulk, drain, lifecycle, latency, lateness, due, future, memory, snapshot, schedules, logs];
+export const measures = [
+  submit,
+  bulk,
+  drain,
+  lifecycle,
+  latency,
+  lateness,
+  due,
+  future,
+  memory,
+  snapshot,
+  schedules,
+  logs,
+];

@@ -34,10 +34,20 @@ export const logs = {
       const searches = await search(house, client, lines);
       const size = await sizeOf(house);
       const all = searches.flatMap(({ ms }) => ms);
-      const detail = { lines, beats: spread(beats), size, searches: searches.map(({ q, ms, hits }) => ({ q, hits, ...spread(ms) })) };
+      const detail = {
+        lines,
+        beats: spread(beats),
+        size,
+        searches: searches.map(({ q, ms, hits }) => ({ q, hits, ...spread(ms) })),
+      };
       bench.say(`logs: ${JSON.stringify(detail)}`);
       return {
-        values: { ingest: rate, beat: percentile(beats, 0.99), search_p50: percentile(all, 0.5), search_p95: percentile(all, 0.95) },
+        values: {
+          ingest: rate,
+          beat: percentile(beats, 0.99),
+          search_p50: percentile(all, 0.5),
+          search_p95: percentile(all, 0.95),
+        },
         detail,
       };
     } finally {
@@ -55,15 +65,36 @@ class Sender {
 
   constructor(url, name, slots) {
     this.url = `${url}/workers/${name}/sync`;
-    this.worker = { host: 'bench', pid: 1, version: '0', slots, types: ['mail', 'report'], executors: [], queues: null };
+    this.worker = {
+      host: 'bench',
+      pid: 1,
+      version: '0',
+      slots,
+      types: ['mail', 'report'],
+      executors: [],
+      queues: null,
+    };
   }
 
   async call(more = {}) {
     this.n += 1;
     const { session_id, n, worker } = this;
     const running = this.runs.map(({ run_id }) => run_id);
-    const body = { session_id, n, concluded: n - 1, running, accept: true, wait: false, ...(n === 1 ? { worker } : {}), ...more };
-    const answer = await fetch(this.url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+    const body = {
+      session_id,
+      n,
+      concluded: n - 1,
+      running,
+      accept: true,
+      wait: false,
+      ...(n === 1 ? { worker } : {}),
+      ...more,
+    };
+    const answer = await fetch(this.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
     if (answer.status !== 200) throw new Error(`sync was answered with ${answer.status}: ${await answer.text()}`);
     const said = await answer.json();
     if (said.refused.length > 0) throw new Error('lines were refused');
@@ -94,20 +125,28 @@ async function ingest(bench, { house, client, lines }) {
       const at = new Date().toISOString();
       const chunks = Array.from({ length: chunksACall }, (_, k) => {
         const { run_id, lease_id } = worker.runs[(i * chunksACall + k) % worker.runs.length];
-        return { run_id, lease_id, lines: Array.from({ length: linesAChunk }, (_, l) => lineOf(sent + k * linesAChunk + l, at)) };
+        return {
+          run_id,
+          lease_id,
+          lines: Array.from({ length: linesAChunk }, (_, l) => lineOf(sent + k * linesAChunk + l, at)),
+        };
       });
       sent += chunksACall * linesAChunk;
       await worker.call({ logs: chunks });
       if (sent % 1_000_000 < chunksACall * linesAChunk) bench.say(`${sent.toLocaleString('en')} lines sent`);
     }
   };
-  const beating = beat();
   const from = tick();
-  await Promise.all(workers.map(send));
-  const rate = sent / ((tick() - from) / 1000);
-  done = true;
-  await beating;
-  const [{ n }] = await ask(house.place.databaseUrl, 'select count(*)::integer as n from punctual.log_chunks where dropped is not null');
+  let rate = 0;
+  const sending = Promise.all(workers.map(send)).finally(() => {
+    rate = sent / ((tick() - from) / 1000);
+    done = true;
+  });
+  await Promise.all([sending, beat()]);
+  const [{ n }] = await ask(
+    house.place.databaseUrl,
+    'select count(*)::integer as n from punctual.log_chunks where dropped is not null',
+  );
   if (n > 0) throw new Error('lines were dropped: the measure asks for more than an attempt may log');
   return { rate, beats };
 }

@@ -19,7 +19,9 @@ export function printLogLine({ paint, line }: Output, logged: StoredLogLine): vo
 export function printHit({ paint, line }: Output, hit: LogHit): void {
   const { at, level, stream, source, type, run_id } = hit;
   const from = source === 'error' ? 'failed' : stream === 'log' ? level : stream;
-  line(`${paint('dim', `${when(at)} ${run_id}`)} ${harmless(type)} ${from.padEnd(6)} ${marked(hit, (text) => paint('bold', text))}`);
+  line(
+    `${paint('dim', `${when(at)} ${run_id}`)} ${harmless(type)} ${from.padEnd(6)} ${marked(hit, (text) => paint('bold', text))}`,
+  );
 }
 
 function marked({ text, highlights }: LogHit, mark: (text: string) => string): string {

@@ -24,6 +24,7 @@ import { Unblocker } from './scheduler/unblock.ts';
 import type { Database } from './store/database.ts';
 import { nextWakes } from './store/due.ts';
 import type { Lanes } from './store/lanes.ts';
+import { fileWords } from './store/logs.ts';
 import { indexPartitions } from './store/partition_indexes.ts';
 import { makePartitions } from './store/partitions.ts';
 import type { CancelOrder } from './store/run_moves.ts';
@@ -76,10 +77,13 @@ export interface Loops {
   awaited(segment: number): boolean;
   /** Runs of the segment were redriven. */
   retried(segment: number): void;
+  /** Lines or errors were stored that a search must find. */
+  logged(): void;
   stop(): Promise<void>;
 }
 
 const hourMs = 3_600_000;
+const wordsEveryMs = 1_000;
 const tendEveryMs = 5_000;
 const flowEveryMs = 500;
 const ageEveryMs = 1_000;
@@ -251,6 +255,18 @@ export function startLoops({
   // Lines that other servers stored are found for those who follow.
   start({ name: 'tail', everyMs: tailEveryMs, pass: () => followers.poll() });
 
+  // The words of lines that came are filed.
+  let hasLogged = true;
+  start({
+    name: 'words',
+    everyMs: wordsEveryMs,
+    async pass() {
+      if (!hasLogged) return;
+      hasLogged = false;
+      await fileWords(db);
+    },
+  });
+
   // Partitions of the days ahead.
   start({
     name: 'partitions',
@@ -305,6 +321,9 @@ export function startLoops({
     retried(segment) {
       unblocker.retried(segment);
       unblock.wake();
+    },
+    logged() {
+      hasLogged = true;
     },
     async stop() {
       await Promise.all(running.map((loop) => loop.stop()));

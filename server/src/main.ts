@@ -143,13 +143,17 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     marginMs: config.lease_margin_ms,
     heartbeatMs: config.heartbeat_ms,
     onEnded: (ended) => {
+      if (ended.some(({ status }) => status === 'FAILED')) loops.logged();
       for (const { lane_id, status } of ended)
         if (status === 'SUCCESS' || status === 'FAILED') breakers.note(lanes.get(lane_id).type, status === 'SUCCESS');
       if (!ended.some(({ lane_id }) => claimer.isLimited(lane_id))) return;
       claimer.roomFreed();
       announcer.say({ flow: 'freed' });
     },
-    onLogged: (runIds) => followers.stored(runIds),
+    onLogged: (runIds) => {
+      followers.stored(runIds);
+      loops.logged();
+    },
     onSettled: (settled, outcomes) => {
       followers.ended(outcomes.map(({ run_id }) => run_id));
       admitter.left(outcomes);

@@ -12,7 +12,11 @@ const patient = { heartbeat_ms: 4_000, lease_ms: 20_000, lease_margin_ms: 3_000 
 
 test('the log of an attempt is bounded, a line says how many were not kept, and heartbeats go on meanwhile', async () => {
   await using house = await openHouse({ config: { ...patient } });
-  const { job_id } = await house.client.jobs.create({ type: 'echo', max_retries: 1, backoff: { base_ms: 1, max_ms: 1 } });
+  const { job_id } = await house.client.jobs.create({
+    type: 'echo',
+    max_retries: 1,
+    backoff: { base_ms: 1, max_ms: 1 },
+  });
   const hand = new Hand(house.url);
   const other = new Hand(house.url, { types: ['other'] });
   await other.call();
@@ -30,7 +34,10 @@ test('the log of an attempt is bounded, a line says how many were not kept, and 
   })();
   const calls = Math.ceil(limits.max_attempt_log_chars / 8_000_000) + 2;
   for (let i = 0; i < calls; i++) {
-    const { refused } = await hand.call({ running: [run.run_id], logs: [{ run_id: run.run_id, lease_id: run.lease_id, lines }] });
+    const { refused } = await hand.call({
+      running: [run.run_id],
+      logs: [{ run_id: run.run_id, lease_id: run.lease_id, lines }],
+    });
     assert.deepEqual(refused, []);
   }
   flooding = false;
@@ -51,8 +58,15 @@ test('the log of an attempt is bounded, a line says how many were not kept, and 
   await hand.call({ outcomes: [outcome(run, { status: 'FAILED', error_message: 'no' })] });
   const [again] = await hand.take();
   assert.ok(again);
-  await hand.call({ running: [again.run_id], logs: [{ run_id: again.run_id, lease_id: again.lease_id, lines: [lineOf('fresh start')] }] });
-  assert.equal((await searchAll(house.url, { q: '"fresh start"', job_id })).length, 1, 'the next attempt has room of its own');
+  await hand.call({
+    running: [again.run_id],
+    logs: [{ run_id: again.run_id, lease_id: again.lease_id, lines: [lineOf('fresh start')] }],
+  });
+  assert.equal(
+    (await searchAll(house.url, { q: '"fresh start"', job_id })).length,
+    1,
+    'the next attempt has room of its own',
+  );
   await hand.call({ outcomes: [outcome(again)] });
 });
 
@@ -64,7 +78,10 @@ test('secrets of a worker never reach the server: not in lines, fields, errors o
     handlers: {
       leaky: (run, ctx) => {
         ctx.redact('s3cret-of-the-run');
-        ctx.log.info('it is hunter2-of-the-worker', { password: 'hunter2-in-a-field', deep: { x: 's3cret-of-the-run' } });
+        ctx.log.info('it is hunter2-of-the-worker', {
+          password: 'hunter2-in-a-field',
+          deep: { x: 's3cret-of-the-run' },
+        });
         ctx.log.warn('api_key=hunter2-by-name');
         ctx.progress(50, 'with s3cret-of-the-run');
         throw new Error(`cannot log in with hunter2-of-the-worker as ${run.user_id}`);
@@ -77,10 +94,10 @@ test('secrets of a worker never reach the server: not in lines, fields, errors o
     const ended = await house.ended(job_id);
     assert.equal(ended.error_message, 'cannot log in with [redacted] as me');
     const { lines } = await house.client.runs.logs(run_id as string);
-    assert.deepEqual(lines.map(({ message }) => message), [
-      'it is [redacted] {"password":"[redacted]","deep":{"x":"[redacted]"}}',
-      'api_key=[redacted]',
-    ]);
+    assert.deepEqual(
+      lines.map(({ message }) => message),
+      ['it is [redacted] {"password":"[redacted]","deep":{"x":"[redacted]"}}', 'api_key=[redacted]'],
+    );
     for (const table of ['log_chunks', 'ended_runs', 'attempts', 'dead_letters'])
       assert.equal(await house.count(table, `t where t::text ~ 'hunter2|s3cret'`), 0, table);
   } finally {

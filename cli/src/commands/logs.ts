@@ -8,18 +8,18 @@ import { type ClientSession, remotely } from '../session.ts';
 const { q: _, from, to, ...choices } = LogSearchQuery.properties;
 const properties = { ...choices, since: from, until: to };
 const queryFlags = flagsFrom(properties, Object.keys(properties), {
-    past: ['since', 'until'],
-    words: {
-      job_id: 'Only lines of runs of this job',
-      run_id: 'Only lines of this run',
-      type: 'Only lines of runs of this type',
-      queue: 'Only lines of runs of this queue',
-      user_id: 'Only lines of runs of this user',
-      worker_id: 'Only lines that this worker wrote',
-      level: 'Only lines of this level; errors of attempts are of level error',
-      since: 'Only lines stored after this time, or within this duration (2h); a week unless given',
-      until: 'Only lines stored before this time, or longer ago than this duration (2h)',
-    },
+  past: ['since', 'until'],
+  words: {
+    job_id: 'Only lines of runs of this job',
+    run_id: 'Only lines of this run',
+    type: 'Only lines of runs of this type',
+    queue: 'Only lines of runs of this queue',
+    user_id: 'Only lines of runs of this user',
+    worker_id: 'Only lines that this worker wrote',
+    level: 'Only lines of this level; errors of attempts are of level error',
+    since: 'Only lines stored after this time, or within this duration (2h); a week unless given',
+    until: 'Only lines stored before this time, or longer ago than this duration (2h)',
+  },
 });
 
 export function addLogs(logs: Command): void {
@@ -66,6 +66,5 @@ async function searchLogs(
   if (output.asJson) return output.json(page);
   page.hits.forEach(print);
   if (page.hits.length === 0) output.remark('nothing was found');
-  if (page.next_cursor !== null)
-    output.remark(`\nolder: the same with --cursor ${page.next_cursor}, or --all`, 'dim');
+  if (page.next_cursor !== null) output.remark(`\nolder: the same with --cursor ${page.next_cursor}, or --all`, 'dim');
 }

@@ -21,7 +21,9 @@ function passed(redactor: Redactor, pieces: readonly string[]): string {
 /** Hides every character that stands in an occurrence of a value; marks each stretch once for the values that overlap in it. */
 function naive(values: readonly string[], whole: string): string {
   const ranges = values
-    .flatMap((one) => Array.from(whole, (_, at) => at).flatMap((at) => (whole.startsWith(one, at) ? [[at, at + one.length]] : [])))
+    .flatMap((one) =>
+      Array.from(whole, (_, at) => at).flatMap((at) => (whole.startsWith(one, at) ? [[at, at + one.length]] : [])),
+    )
     .sort((a, b) => (a[0] as number) - (b[0] as number)) as [number, number][];
   const merged: [number, number][] = [];
   for (const [from, to] of ranges) {
@@ -54,10 +56,15 @@ describe('values', () => {
 
   test('a text without secrets comes out unchanged, in order, to its end', () => {
     fc.assert(
-      fc.property(fc.array(value, { maxLength: 4 }), fc.string({ unit: 'grapheme', maxLength: 100 }), cuts, (values, whole, at) => {
-        fc.pre(!values.some((one) => whole.includes(one)));
-        assert.equal(passed(new Redactor(values), inPieces(whole, at)), whole);
-      }),
+      fc.property(
+        fc.array(value, { maxLength: 4 }),
+        fc.string({ unit: 'grapheme', maxLength: 100 }),
+        cuts,
+        (values, whole, at) => {
+          fc.pre(!values.some((one) => whole.includes(one)));
+          assert.equal(passed(new Redactor(values), inPieces(whole, at)), whole);
+        },
+      ),
     );
   });
 
@@ -101,14 +108,28 @@ describe('names', () => {
   });
 
   test('words that only sound like one stay', () => {
-    for (const line of ['tokens=12', 'the token is missing', 'no password given', 'PWD=/home/me', 'secretary: Anna', 'a : b'])
+    for (const line of [
+      'tokens=12',
+      'the token is missing',
+      'no password given',
+      'PWD=/home/me',
+      'secretary: Anna',
+      'a : b',
+    ])
       assert.equal(hide(line), line);
   });
 
   test('fields are hidden by their name, whatever they hold, and values within them', () => {
     const redactor = new Redactor(['say "it"']);
-    const json = redactor.json({ user: 'me', password: { a: [1] }, deep: [{ auth_token: 5, none_token: null, x: 'I say "it" now' }] });
-    assert.equal(json, '{"user":"me","password":"[redacted]","deep":[{"auth_token":"[redacted]","none_token":null,"x":"I [redacted] now"}]}');
+    const json = redactor.json({
+      user: 'me',
+      password: { a: [1] },
+      deep: [{ auth_token: 5, none_token: null, x: 'I say "it" now' }],
+    });
+    assert.equal(
+      json,
+      '{"user":"me","password":"[redacted]","deep":[{"auth_token":"[redacted]","none_token":null,"x":"I [redacted] now"}]}',
+    );
   });
 
   test('a long line costs little, whatever it holds', () => {

@@ -104,11 +104,7 @@ export class RunLog implements Log {
     this.#outbox.logs(this.#key, text);
   }
 
-  #add(
-    kind: { level: LogLine['level']; stream?: LogStream },
-    message: string,
-    fields?: Record<string, unknown>,
-  ): void {
+  #add(kind: { level: LogLine['level']; stream?: LogStream }, message: string, fields?: Record<string, unknown>): void {
     if (this.#closed) return;
     if (this.#charsOnTheWay + this.#chunkChars > max_run_chars || this.#room.chars > max_worker_chars) {
       this.#dropped += 1;

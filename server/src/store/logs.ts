@@ -6,7 +6,7 @@ import { type LogLine, limits, type StoredLogLine } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
 import type { LogRow } from '../rules/log_rows.ts';
 import { int4s, texts, uuids } from './arrays.ts';
-import type { Queryable } from './database.ts';
+import type { Database, Queryable } from './database.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
 /** Choosing by these goes through the index of words: `=` cannot be a part of a word. */
@@ -151,4 +151,26 @@ export async function newsOf(
                   ${watched.map(({ after }) => after)}::bigint[]) as w (segment, run_id, after)
     ) n
     where fresh or ended`);
+}
+
+const filingLock = 7600_0004;
+/** It goes on beside everything else; under a flood it has much to do. */
+const filingTimeoutMs = 120_000;
+
+/** Files the words that were only noted when their rows were stored: a search reads those one by one. One server at a time. */
+export async function fileWords(db: Database): Promise<void> {
+  await db.transaction(async (tx) => {
+    const [lock] = await tx.query<{ mine: boolean }>(sql`select pg_try_advisory_xact_lock(${filingLock}) as mine`);
+    if (lock?.mine !== true) return;
+    await tx.query(sql`select set_config('statement_timeout', ${String(filingTimeoutMs)}, true)`);
+    await tx.query(
+      sql`
+        select gin_clean_pending_list(c.oid::regclass)
+        from pg_inherits i
+        join pg_class c on c.oid = i.inhrelid
+        where i.inhparent = 'punctual.log_chunks_by_words'::regclass
+          and (c.relname like '%' || to_char(now(), 'YYYYMMDD') || '%' or c.relname like 'log\\_chunks\\_rest%')`,
+      filingTimeoutMs,
+    );
+  });
 }

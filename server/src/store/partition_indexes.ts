@@ -12,7 +12,7 @@ const advisoryLock = 7600_0003;
 /** It may have to wait for transactions of applications; nobody waits for it. */
 const buildTimeoutMs = 3_600_000;
 
-const kinds = { by_order: '(chunk)', by_words: 'using gin (words)' } as const;
+const kinds = { by_order: '(chunk)', by_words: 'using gin (words) with (gin_pending_list_limit = 65536)' } as const;
 
 interface Missing {
   partition: string;

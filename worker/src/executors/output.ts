@@ -9,11 +9,7 @@ import type { Redactor } from '@punctual/sdk';
 const max_tail_chars = 16 * 1024;
 
 /** Returns what ends it, when nothing more comes, and gives the last part of the output. */
-export function followOutput(
-  stream: Readable | null,
-  redactor: Redactor,
-  log: (line: string) => void,
-): () => string {
+export function followOutput(stream: Readable | null, redactor: Redactor, log: (line: string) => void): () => string {
   let tail = '';
   let line = '';
   let hasEnded = false;

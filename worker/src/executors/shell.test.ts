@@ -121,7 +121,8 @@ test('lines say which stream they came from', async () => {
 });
 
 test('what a program gets under the name of a secret stays out of its log, result and error, also in pieces', async () => {
-  const script = 'printf "it is hunt"; sleep 0.1; printf "er2-long and on\\n"; printf "hunter2" >&2; sleep 0.1; echo "-long" >&2; exit $CODE';
+  const script =
+    'printf "it is hunt"; sleep 0.1; printf "er2-long and on\\n"; printf "hunter2" >&2; sleep 0.1; echo "-long" >&2; exit $CODE';
   for (const CODE of ['0', '3']) {
     const { ctx, result } = begin(['sh', '-c', script], { env: { API_TOKEN: 'hunter2-long', CODE } });
     const said = await result.then(JSON.stringify, String);

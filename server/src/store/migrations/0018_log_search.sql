@@ -16,7 +16,8 @@ alter table punctual.log_chunks
   add column words tsvector;
 
 create index log_chunks_by_order on only punctual.log_chunks (chunk);
-create index log_chunks_by_words on only punctual.log_chunks using gin (words);
+-- New words are only noted when rows are stored; a loop files them, so that nobody who stores lines waits for it.
+create index log_chunks_by_words on only punctual.log_chunks using gin (words) with (gin_pending_list_limit = 65536);
 
 -- An index is made here only where that takes no time. Once all partitions have theirs, new ones get them by themselves.
 do $$
@@ -31,7 +32,7 @@ begin
     continue when filled;
     execute format('create index %I on punctual.%I (chunk)', partition || '_by_order', partition);
     execute format('alter index punctual.log_chunks_by_order attach partition punctual.%I', partition || '_by_order');
-    execute format('create index %I on punctual.%I using gin (words)', partition || '_by_words', partition);
+    execute format('create index %I on punctual.%I using gin (words) with (gin_pending_list_limit = 65536)', partition || '_by_words', partition);
     execute format('alter index punctual.log_chunks_by_words attach partition punctual.%I', partition || '_by_words');
   end loop;
 end $$;
