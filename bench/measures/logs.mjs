@@ -128,7 +128,7 @@ async function ingest(bench, { house, client, lines }) {
         return {
           run_id,
           lease_id,
-          lines: Array.from({ length: linesAChunk }, (_, l) => lineOf(sent + k * linesAChunk + l, at)),
+          lines: Array.from({ length: linesAChunk }, (_line, l) => lineOf(sent + k * linesAChunk + l, at)),
         };
       });
       sent += chunksACall * linesAChunk;

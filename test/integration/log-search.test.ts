@@ -97,7 +97,7 @@ test('a search finds exactly the lines that a plain filter finds, whatever it as
       const expected = written.filter(fits).map(({ run, line }) => `${run.run_id} ${line.level} ${line.message}`);
       assert.deepEqual(
         found.map((hit) => `${hit.run_id} ${hit.level} ${hit.text}`),
-        expected.reverse(),
+        expected.toReversed(),
         JSON.stringify(query),
       );
       for (const { text, highlights } of found) {

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { LogEvent } from '../dispatch/followers.ts';
-import { Streamed } from './register.ts';
+import { streamed } from './register.ts';
 
 export const streamType = 'text/event-stream';
 const patienceMs = 30_000;
@@ -13,7 +13,7 @@ const patienceMs = 30_000;
 export async function sendEvents(
   reply: FastifyReply,
   open: (signal: AbortSignal) => AsyncGenerator<LogEvent, void, undefined>,
-): Promise<Streamed> {
+): Promise<typeof streamed> {
   const gone = new AbortController();
   const { raw } = reply;
   raw.on('close', () => gone.abort());
@@ -34,7 +34,7 @@ export async function sendEvents(
   } finally {
     raw.end();
   }
-  return new Streamed();
+  return streamed;
 }
 
 function textOf(event: LogEvent): string {

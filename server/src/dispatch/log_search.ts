@@ -59,6 +59,7 @@ export async function searchLogs(db: Queryable, search: LogSearch): Promise<Page
       place = { day, below: chunk.chunk, line: null };
       hits.push(...cut.hits);
       if (cut.line !== null) return { hits, next: { day, below: above(chunk.chunk), line: cut.line } };
+      if (monotonicMs() - began > maxPageMs) return { hits, next: place };
     }
     place = batch.seen === null ? dayBefore(day, search.from) : { day, below: batch.seen, line: null };
     read += batch.found.length;

@@ -1,3 +1,4 @@
+// The index never misses a line that fits, and what is shown of it is short and marked.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { limits } from '@punctual/contract';

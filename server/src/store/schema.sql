@@ -359,7 +359,7 @@ create table punctual.log_chunks (
   constraint log_chunks_pkey primary key (segment, run_id, chunk, created_at)
 ) partition by range (created_at);
 create index log_chunks_by_order on only punctual.log_chunks using btree (chunk);
-create index log_chunks_by_words on only punctual.log_chunks using gin (words);
+create index log_chunks_by_words on only punctual.log_chunks using gin (words) with (gin_pending_list_limit='65536');
 
 create table punctual.migrations (
   version integer not null,
