@@ -13,6 +13,7 @@ import { future } from './future.mjs';
 import { latency } from './latency.mjs';
 import { lateness } from './lateness.mjs';
 import { lifecycle } from './lifecycle.mjs';
+import { logs } from './logs.mjs';
 import { memory } from './memory.mjs';
 import { schedules } from './schedules.mjs';
 import { snapshot } from './snapshot.mjs';
@@ -31,4 +32,5 @@ export const measures = [
   snapshot,
   schedules,
   flow,
+  logs,
 ];

@@ -90,6 +90,12 @@ const entries: Entry[] = [
     load: async () => (await import('./commands/import.ts')).addImport,
   },
   {
+    name: 'logs',
+    summary: 'Search what all runs logged, and their errors',
+    group: using,
+    load: async () => (await import('./commands/logs.ts')).addLogs,
+  },
+  {
     name: 'dead-letters',
     summary: 'List and show runs that failed for good, redrive or discard them',
     group: using,

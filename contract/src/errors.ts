@@ -124,6 +124,10 @@ export const errorTable = {
     status: 429,
     meaning: 'Too many operations go on already; wait for one to end, or cancel one.',
   },
+  too_many_followers: {
+    status: 429,
+    meaning: 'This server already sends as many logs as it may; try again after Retry-After seconds, or read pages.',
+  },
   overloaded: { status: 429, meaning: 'Too much is waiting to be written; try again after Retry-After seconds.' },
   internal: { status: 500, meaning: 'A fault of the server; the request id finds it in the log.' },
   unavailable: { status: 503, meaning: 'The database does not answer right now; try again after Retry-After seconds.' },

@@ -8,6 +8,7 @@ import * as forecast from './forecast.ts';
 import * as gates from './gates.ts';
 import * as jobs from './jobs.ts';
 import * as keyLimits from './key_limits.ts';
+import * as logs from './logs.ts';
 import * as operations from './operations.ts';
 import * as problem from './problem.ts';
 import * as queues from './queues.ts';
@@ -32,6 +33,7 @@ export * from './gates.ts';
 export * from './jobs.ts';
 export * from './key_limits.ts';
 export * from './limits.ts';
+export * from './logs.ts';
 export * from './openapi.ts';
 export * from './operations.ts';
 export * from './problem.ts';
@@ -52,6 +54,7 @@ export const routes = {
   ...jobs.jobRoutes,
   ...runs.runRoutes,
   ...explain.explainRoutes,
+  ...logs.logRoutes,
   ...schedules.scheduleRoutes,
   ...backfills.backfillRoutes,
   ...forecast.forecastRoutes,
@@ -87,7 +90,8 @@ export const components = {
   Progress: runs.Progress,
   Checkpoint: runs.Checkpoint,
   Attempt: runs.Attempt,
-  LogLine: runs.LogLine,
+  LogLine: logs.LogLine,
+  LogHit: logs.LogHit,
   CronExpressions: schedules.CronExpressions,
   Schedule: schedules.Schedule,
   Occurrence: schedules.Occurrence,

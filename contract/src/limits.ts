@@ -92,6 +92,20 @@ export const limits = {
   max_outcomes: 4000,
   max_log_lines: 1000,
   max_log_line_chars: 8 * 1024,
+  /** Of the log of one attempt, counted with some characters for each line: what comes after is counted, not kept. */
+  max_attempt_log_chars: 16 * 1024 * 1024,
+  /** Streams of log lines a server sends at once; each looks for new lines several times a second. */
+  max_log_followers: 200,
+  /** What people search for, and the words in it. */
+  max_search_chars: 500,
+  max_search_words: 32,
+  /** A search reads day by day. */
+  max_search_days: 400,
+  /** Of a line that is found; the run's log has it whole. */
+  max_snippet_chars: 300,
+  max_highlights: 20,
+  /** Chunks of lines one page of a search may read, so that it costs the same however much was logged. */
+  max_search_chunks: 1000,
   /** Lanes are made of names; without a bound a typing loop could make millions. */
   max_lanes: 20_000,
   /** Gates, settings of queues and limits of queues and types: every server keeps them all in memory. */
@@ -124,6 +138,7 @@ export const defaults = {
   /** EX_USAGE of sysexits.h: the same arguments will be wrong again. */
   fatal_exit_codes: [64],
   page: 50,
+  search_days: 7,
   breaker: { min_attempts: 20, window_ms: 60_000, cool_down_ms: 30_000 },
   backoff: { base_ms: 1000, factor: 2, max_ms: 10 * 60 * 1000, jitter: 0.2 },
 } as const;

@@ -103,6 +103,7 @@ const tagDescriptions: Readonly<Record<string, string>> = {
   workflows: 'Steps with an order among them, each a job.',
   jobs: 'What to do and how, whose, and when.',
   runs: 'One promise to do a job once: its state, attempts, logs and outcome.',
+  logs: 'What runs wrote, searched over all of them.',
   flow: 'What may start: queues, gates, limits.',
   operations: 'One action done to all jobs or runs that fit a filter, and the record of it.',
   workers: 'The processes that do the work, and the one call they speak.',

@@ -20,6 +20,7 @@ export const paths = {
   listRunAttempts: { method: 'GET', path: '/runs/{run_id}/attempts' },
   listRunLogs: { method: 'GET', path: '/runs/{run_id}/logs' },
   explainRun: { method: 'GET', path: '/runs/{run_id}/explain' },
+  searchLogs: { method: 'GET', path: '/logs/search' },
   previewSchedule: { method: 'POST', path: '/schedules/preview' },
   listOccurrences: { method: 'GET', path: '/jobs/{job_id}/occurrences' },
   listCalendars: { method: 'GET', path: '/calendars' },

@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox';
 import { WaitsFor } from './dependencies.ts';
 import { limits } from './limits.ts';
+import { LogPage, LogPageQuery } from './logs.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp } from './shapes.ts';
 
@@ -113,17 +114,6 @@ export const AttemptList = Type.Object(
   { description: 'Attempts that did not succeed, oldest first' },
 );
 
-export const LogLevel = Type.Enum(['debug', 'info', 'warn', 'error']);
-export const LogLine = closed({
-  at: Timestamp,
-  level: LogLevel,
-  message: Type.String({ maxLength: limits.max_log_line_chars }),
-});
-export type LogLine = Static<typeof LogLine>;
-export const StoredLogLine = Type.Object({ ...LogLine.properties, attempt_number: Type.Integer() });
-export const LogPage = Type.Object({ lines: Type.Array(StoredLogLine), next_cursor: NextCursor });
-export type LogPage = Static<typeof LogPage>;
-
 export const RunAccepted = Type.Object({
   run_id: Id,
   status: RunStatus,
@@ -229,11 +219,13 @@ export const runRoutes = {
     path: '/runs/{run_id}/logs',
     operation: 'listRunLogs',
     tag: 'runs',
-    summary: 'What a run logged, oldest first',
+    summary: 'What a run logged, oldest first; with `follow` as it comes',
+    description:
+      'With `follow=true` the answer is a stream of events (`text/event-stream`): `lines` with `{"lines": […]}`, and `end` with `{"status": …, "error_message": …}` once the run has ended and everything was sent. Each event has an id; give the last one as `Last-Event-ID` to go on after it. A comment comes at least every 15 seconds.',
     params: RunParams,
-    query: RunPageQuery,
+    query: LogPageQuery,
     success: 200,
     response: LogPage,
-    errors: ['invalid_id', 'invalid_cursor', 'run_not_found'],
+    errors: ['invalid_id', 'invalid_input', 'invalid_cursor', 'run_not_found', 'too_many_followers'],
   }),
 } as const;

@@ -13,8 +13,8 @@
 import { type Static, Type } from 'typebox';
 import { Executor } from './executors.ts';
 import { limits } from './limits.ts';
+import { LogLine } from './logs.ts';
 import { route } from './route.ts';
-import { LogLine } from './runs.ts';
 import { closed, described, Id, Json, Label, nullable, Timestamp } from './shapes.ts';
 
 const Leased = { run_id: Id, lease_id: Id };

@@ -19,6 +19,7 @@ import { breakerCalls, gateCalls, queueCalls } from './flow.ts';
 import { HttpCaller } from './http/caller.ts';
 import { jobCalls } from './jobs.ts';
 import { limitCalls } from './limits.ts';
+import { logCalls } from './logs.ts';
 import { operationCalls } from './operations.ts';
 import { retentionCalls } from './retention.ts';
 import { runCalls } from './runs.ts';
@@ -50,6 +51,7 @@ export class Client {
   readonly url: string;
   readonly jobs: ReturnType<typeof jobCalls>;
   readonly runs: ReturnType<typeof runCalls>;
+  readonly logs: ReturnType<typeof logCalls>;
   readonly deadLetters: ReturnType<typeof deadLetterCalls>;
   readonly schedules: ReturnType<typeof scheduleCalls>;
   readonly backfills: ReturnType<typeof backfillCalls>;
@@ -74,7 +76,8 @@ export class Client {
     this.url = this.#caller.url;
     const call: Call = (route, callOptions) => this.call(route, callOptions);
     this.jobs = jobCalls(call, () => this.#caller.serverTime());
-    this.runs = runCalls(call);
+    this.runs = runCalls(call, this.#caller);
+    this.logs = logCalls(call);
     this.deadLetters = deadLetterCalls(call);
     this.schedules = scheduleCalls(call);
     this.backfills = backfillCalls(call);

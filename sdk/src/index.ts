@@ -80,5 +80,6 @@ export type { Transaction } from './worker/complete-in.ts';
 export { FatalError, RetryError, RunAbortedError, Snooze } from './worker/errors.ts';
 export type { Logger } from './worker/logger.ts';
 export type { AbortReason, WorkerEvent } from './worker/messages.ts';
+export { isSecretName, Redactor } from './worker/redact.ts';
 export type { Log } from './worker/run-log.ts';
 export { Worker, type WorkerOptions } from './worker/worker.ts';

@@ -1,10 +1,11 @@
 // The calls about runs, as `client.runs`.
-import type { RunPageQuery, RunQuery } from '@punctual/contract';
+import type { LogPageQuery, RunQuery } from '@punctual/contract';
 import { routes } from '@punctual/contract/plain';
 import type { Call } from './client.ts';
+import { type FollowOptions, followLogs, type Server } from './follow.ts';
 import { eachRow } from './pages.ts';
 
-export function runCalls(call: Call) {
+export function runCalls(call: Call, server: Server) {
   return {
     get: (run_id: string) => call(routes.getRun, { params: { run_id } }),
     list: (query?: RunQuery) => call(routes.listRuns, { query }),
@@ -22,6 +23,9 @@ export function runCalls(call: Call) {
     attempts: (run_id: string) => call(routes.listRunAttempts, { params: { run_id } }),
     /** What a run that has not ended saved last. */
     checkpoint: (run_id: string) => call(routes.getRunCheckpoint, { params: { run_id } }),
-    logs: (run_id: string, query?: RunPageQuery) => call(routes.listRunLogs, { params: { run_id }, query }),
+    logs: (run_id: string, query?: Omit<LogPageQuery, 'follow'>) =>
+      call(routes.listRunLogs, { params: { run_id }, query }),
+    /** What it logged and what it logs, line by line, until it has ended. */
+    followLogs: (run_id: string, options?: FollowOptions) => followLogs(server, run_id, options),
   };
 }

@@ -10,6 +10,7 @@ import type { Breakers } from './dispatch/breakers.ts';
 import type { Claimer } from './dispatch/claim.ts';
 import { dropOnce } from './dispatch/drop.ts';
 import type { Flow } from './dispatch/flow.ts';
+import { type Followers, tailEveryMs } from './dispatch/followers.ts';
 import { reapOnce } from './dispatch/reap.ts';
 import type { Starts } from './dispatch/starts.ts';
 import type { Sync } from './dispatch/sync.ts';
@@ -24,6 +25,8 @@ import { Workflows } from './scheduler/workflows.ts';
 import type { Database } from './store/database.ts';
 import { nextWakes } from './store/due.ts';
 import type { Lanes } from './store/lanes.ts';
+import { fileWords } from './store/logs.ts';
+import { indexPartitions } from './store/partition_indexes.ts';
 import { makePartitions } from './store/partitions.ts';
 import type { CancelOrder } from './store/run_moves.ts';
 import { nextPlans } from './store/schedules.ts';
@@ -37,6 +40,7 @@ import { sweepUniques } from './upkeep/uniques.ts';
 export interface LoopsOptions {
   config: Config;
   db: Database;
+  databaseUrl: string;
   log: Logger;
   metrics: Metrics;
   segments: number;
@@ -48,6 +52,7 @@ export interface LoopsOptions {
   claimer: Claimer;
   sync: Sync;
   announcer: Announcer;
+  followers: Followers;
 }
 
 export interface Loops {
@@ -79,10 +84,13 @@ export interface Loops {
   awaited(segment: number): boolean;
   /** Runs of the segment were redriven. */
   retried(segment: number): void;
+  /** Lines or errors were stored that a search must find. */
+  logged(): void;
   stop(): Promise<void>;
 }
 
 const hourMs = 3_600_000;
+const wordsEveryMs = 1_000;
 const tendEveryMs = 5_000;
 const flowEveryMs = 500;
 const ageEveryMs = 1_000;
@@ -92,6 +100,7 @@ const uniquesEveryMs = 30_000;
 export function startLoops({
   config,
   db,
+  databaseUrl,
   log,
   metrics,
   segments,
@@ -103,6 +112,7 @@ export function startLoops({
   claimer,
   sync,
   announcer,
+  followers,
 }: LoopsOptions): Loops {
   const all = Array.from({ length: segments }, (_, i) => i);
   const running: Loop[] = [];
@@ -268,6 +278,21 @@ export function startLoops({
   // Sessions that went to another server are forgotten.
   start({ name: 'silent', everyMs: config.heartbeat_ms, pass: () => sync.dropSilent() });
 
+  // Lines that other servers stored are found for those who follow.
+  start({ name: 'tail', everyMs: tailEveryMs, pass: () => followers.poll() });
+
+  // The words of lines that came are filed.
+  let hasLogged = true;
+  start({
+    name: 'words',
+    everyMs: wordsEveryMs,
+    async pass() {
+      if (!hasLogged) return;
+      hasLogged = false;
+      await fileWords(db);
+    },
+  });
+
   // Partitions of the days ahead.
   start({
     name: 'partitions',
@@ -281,6 +306,15 @@ export function startLoops({
   // History that is over is removed, a batch at a time.
   const pruner = new Pruner({ db, segments: all, policy: policyOf(config), metrics, log });
   start({ name: 'prune', everyMs: hourMs, pass: () => pruner.pass() });
+  // Indexes that partitions of an older version do not have yet.
+  start({
+    name: 'indexes',
+    everyMs: hourMs,
+    async pass() {
+      const made = await indexPartitions(db, databaseUrl);
+      if (made.length > 0) log.info({ made }, 'indexes made');
+    },
+  });
 
   // What runs kept that succeeded while nobody remembered it, and unique keys that nobody holds any more, are forgotten.
   start({ name: 'sweep', everyMs: sweepEveryMs, pass: async () => void (await sweepOnce(db, all)) });
@@ -320,6 +354,9 @@ export function startLoops({
     retried(segment) {
       unblocker.retried(segment);
       unblock.wake();
+    },
+    logged() {
+      hasLogged = true;
     },
     async stop() {
       await Promise.all(running.map((loop) => loop.stop()));

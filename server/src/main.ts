@@ -11,6 +11,7 @@ import { type Announcement, Announcer, sqlVoice } from './dispatch/announce.ts';
 import { Breakers } from './dispatch/breakers.ts';
 import { Claimer } from './dispatch/claim.ts';
 import { Flow } from './dispatch/flow.ts';
+import { Followers } from './dispatch/followers.ts';
 import { Renewer } from './dispatch/renew.ts';
 import { Sessions } from './dispatch/sessions.ts';
 import { Starts } from './dispatch/starts.ts';
@@ -134,6 +135,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     atOnce: Math.max(1, Math.floor(config.pool_size / 3)),
     onChanged: (where) => tell({ segments: where, nextMs: 0 }),
   });
+  const followers = new Followers(db);
   const sync = new Sync({
     db,
     segments,
@@ -146,13 +148,19 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     marginMs: config.lease_margin_ms,
     heartbeatMs: config.heartbeat_ms,
     onEnded: (ended) => {
+      if (ended.some(({ status }) => status === 'FAILED')) loops.logged();
       for (const { lane_id, status } of ended)
         if (status === 'SUCCESS' || status === 'FAILED') breakers.note(lanes.get(lane_id).type, status === 'SUCCESS');
       if (!ended.some(({ lane_id }) => claimer.isLimited(lane_id))) return;
       claimer.roomFreed();
       announcer.say({ flow: 'freed' });
     },
+    onLogged: (runIds) => {
+      followers.stored(runIds);
+      loops.logged();
+    },
     onSettled: (settled, outcomes) => {
+      followers.ended(outcomes.map(({ run_id }) => run_id));
       admitter.left(outcomes);
       tell({ segments: settled.ready, nextMs: settled.nextMs });
       loops.ended(settled.further);
@@ -185,6 +193,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const loops = startLoops({
     config,
     db,
+    databaseUrl: options.databaseUrl,
     log,
     metrics,
     segments,
@@ -196,6 +205,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     claimer,
     sync,
     announcer,
+    followers,
   });
 
   const editor = new ScheduleEditor({ db, lanes, plan: (segment) => loops.plan(segment) });
@@ -210,6 +220,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     uniqueSubmitter,
     admitter,
     sync,
+    followers,
     announcer,
     editor,
     flow,
@@ -227,6 +238,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const stop = async (): Promise<void> => {
     sync.stop();
     claimer.stop();
+    followers.stop();
     await api.close();
     await loops.stop();
     await announcer.stop();

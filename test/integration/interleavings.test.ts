@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { firstRunId, newId } from '@punctual/server/internal/base/ids';
 import { prepareJob } from '@punctual/server/internal/rules/job';
+import { rowsOf } from '@punctual/server/internal/rules/log_rows';
 import { type ClaimedRun, claimRuns } from '@punctual/server/internal/store/claim';
 import { type Database, type Queryable, within } from '@punctual/server/internal/store/database';
 import { redriveOne } from '@punctual/server/internal/store/dead_letters';
@@ -13,8 +14,8 @@ import { checkInvariants } from '@punctual/server/internal/store/invariants';
 import { cancelJob, pauseJob, runJobNow, updateJob } from '@punctual/server/internal/store/job_moves';
 import { createJobs, type NewJob } from '@punctual/server/internal/store/jobs';
 import type { Lanes } from '@punctual/server/internal/store/lanes';
+import { appendLogs } from '@punctual/server/internal/store/logs';
 import { cancelRun } from '@punctual/server/internal/store/run_moves';
-import { appendLogs } from '@punctual/server/internal/store/run_records';
 import { getRun } from '@punctual/server/internal/store/runs';
 import { type Settlement, settleRuns } from '@punctual/server/internal/store/settle';
 import { expireSessions, extendSessions, reapRuns, registerSession } from '@punctual/server/internal/store/workers';
@@ -278,7 +279,7 @@ describe('log and reap', () => {
     const { second } = await race(
       db,
       (tx) => reapRuns(tx, segment, [session], 10),
-      () => appendLogs(db, segment, [{ ...run, lines }]),
+      () => appendLogs(db, segment, rowsOf({ ...run, lines })),
     );
     assert.equal(second.size, 0);
     await whole();

@@ -33,6 +33,8 @@ export interface StockWorkerOptions {
   stopGraceMs: number;
   /** SIGTERM and SIGINT drain it and end the process, and the process is killed rather than work past a lost lease. */
   handleSignals?: boolean | undefined;
+  /** Values that never leave the worker. */
+  redact?: readonly string[] | undefined;
   logger?: Logger | undefined;
   onEvent?: ((event: WorkerEvent) => void) | undefined;
 }

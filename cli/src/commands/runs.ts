@@ -3,11 +3,12 @@ import { limits, RunQuery } from '@punctual/contract';
 import type { Command } from 'commander';
 import { eachId } from '../each.ts';
 import { flagsFrom, valuesOf } from '../flags.ts';
-import { harmless, type Output, type Style, showJson, showStatus } from '../output.ts';
+import { printLogLine } from '../log_lines.ts';
+import { harmless, showJson, showStatus } from '../output.ts';
 import { printPage, printRows } from '../pages.ts';
 import { type ClientSession, remotely } from '../session.ts';
 import { attemptHead, attemptRow, runFields, runHead, runHints, runRow } from '../show.ts';
-import { now, showAbsolute, showRelative } from '../time.ts';
+import { now, showRelative } from '../time.ts';
 
 const idArgument = 'The id of the run, as `runs list` and `jobs show` show it';
 /** Log lines `runs show` prints, and how many pages it reads to find the last ones; `runs logs` has them all. */
@@ -53,7 +54,8 @@ export function addRuns(runs: Command): void {
     .command('logs')
     .description('Print what a run logged, oldest first')
     .argument('<id>', idArgument)
-    .addHelpText('after', '\nExample:\n  punctual runs logs ID | grep error')
+    .option('-f, --follow', 'Go on with what comes, until the run has ended')
+    .addHelpText('after', '\nExamples:\n  punctual runs logs ID | grep error\n  punctual runs logs -f ID')
     .action(remotely(logs));
   runs
     .command('checkpoint')
@@ -171,24 +173,18 @@ async function lastLines(client: LogClient, id: string): Promise<{ lines: LogPag
   return { lines: last, read };
 }
 
-async function logs({ client, output }: ClientSession, id: string): Promise<void> {
+async function logs({ client, output }: ClientSession, id: string, { follow }: { follow?: true }): Promise<void> {
   const print = (line: LogPage['lines'][number]) =>
     output.asJson ? output.jsonLine(line) : printLogLine(output, line);
+  if (follow === true) {
+    for await (const line of client.runs.followLogs(id)) print(line);
+    const run = await client.runs.get(id);
+    return output.remark(`the run has ended: ${run.status}`, 'dim');
+  }
   let count = 0;
   for await (const { lines } of logPages(client, id)) {
     count += lines.length;
     for (const line of lines) print(line);
   }
   if (count === 0 && !output.asJson) output.remark('the run has logged nothing');
-}
-
-const levelStyles: Record<string, Style> = { error: 'red', warn: 'yellow', debug: 'dim' };
-
-function printLogLine({ paint, line }: Output, { at, level, message, attempt_number }: LogPage['lines'][number]): void {
-  const style = levelStyles[level];
-  const text = harmless(message);
-  const when = showAbsolute(Date.parse(at)).replace(/ UTC$/, 'Z');
-  line(
-    `${paint('dim', `${when} #${attempt_number}`)} ${level.padEnd(5)} ${style === undefined ? text : paint(style, text)}`,
-  );
 }

@@ -41,6 +41,14 @@ const timeFormat = {
   hour12: false,
 } as const;
 
+/** Browsers draw control characters as nothing, or turn the text around: they are shown instead. */
+function harmless(text: string): string {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, (character) => {
+    const code = character.charCodeAt(0);
+    return code < 32 ? String.fromCharCode(0x2400 + code) : `\\u${code.toString(16).padStart(4, '0')}`;
+  });
+}
+
 function Lines({ lines }: { lines: Awaited<ReturnType<typeof listRunLogs>>['lines'] }) {
   return (
     <ol className="log">
@@ -50,8 +58,8 @@ function Lines({ lines }: { lines: Awaited<ReturnType<typeof listRunLogs>>['line
           <time dateTime={line.at} title={line.at}>
             {new Date(line.at).toLocaleTimeString(undefined, timeFormat)}
           </time>
-          <span className="level">{line.level}</span>
-          <span>{line.message}</span>
+          <span className="level">{line.stream === 'log' ? line.level : line.stream}</span>
+          <span>{harmless(line.message)}</span>
         </li>
       ))}
     </ol>

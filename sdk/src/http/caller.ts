@@ -37,6 +37,8 @@ export interface Request {
 
 export class HttpCaller {
   readonly url: string;
+  /** What the URL says about who calls, as a header; '' for nothing. */
+  readonly authorization: string;
   readonly #options: CallerOptions;
   readonly #pool: Pool;
   readonly #prefix: string;
@@ -51,7 +53,8 @@ export class HttpCaller {
     this.url = `${url.protocol}//${url.host}${url.pathname}`.replace(/\/$/, '');
     this.#options = options;
     this.#prefix = url.pathname.replace(/\/$/, '');
-    this.#headers = `host: ${url.host}\r\naccept: application/json\r\n${authorization(url)}`;
+    this.authorization = authorization(url);
+    this.#headers = `host: ${url.host}\r\naccept: application/json\r\n${this.authorization === '' ? '' : `authorization: ${this.authorization}\r\n`}`;
     const host = url.hostname.replace(/^\[|\]$/g, '');
     this.#pool = new Pool({ secure, host, port: Number(url.port) || (secure ? 443 : 80) }, options.maxSockets);
   }
@@ -160,7 +163,7 @@ function checkedValue(name: string, value: string): string {
 function authorization(url: URL): string {
   if (url.username === '') return '';
   const pair = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
-  return `authorization: Basic ${Buffer.from(pair).toString('base64')}\r\n`;
+  return `Basic ${Buffer.from(pair).toString('base64')}`;
 }
 
 function parseUrl(text: string): URL {

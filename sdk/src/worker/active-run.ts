@@ -7,6 +7,7 @@ import { RunAbortedError, Snooze } from './errors.ts';
 import type { AbortReason } from './messages.ts';
 import type { Outbox } from './outbox.ts';
 import { cancelledText, failureText, snoozedText, successText } from './outcome.ts';
+import type { Redactor } from './redact.ts';
 import { RunCheckpoints } from './run-checkpoints.ts';
 import { type Log, type LogRoom, RunLog } from './run-log.ts';
 import { RunProgress } from './run-progress.ts';
@@ -18,6 +19,10 @@ export interface RunContext {
   readonly signal: AbortSignal;
   /** Lines that belong to this run. */
   readonly log: Log;
+  /** Hides these values in all that the run says from now on: lines, errors, progress. */
+  redact(...values: string[]): void;
+  /** What hides them, for output that does not go through `log`. */
+  readonly redactor: Redactor;
   /** What the run saved last, in an attempt before this one; undefined when it has saved nothing. */
   readonly checkpointed: unknown;
   /**
@@ -40,6 +45,8 @@ export type Handler = (run: Grant, ctx: RunContext) => unknown;
 export interface ActiveRunDeps {
   outbox: Outbox;
   logRoom: LogRoom;
+  /** What is hidden in all runs of the worker. */
+  redactor: Redactor;
   /** How long a handler may ignore its signal before a timeout is reported without it. */
   stopGraceMs: number;
   /** The handler has ended: the slot is free. */
@@ -52,6 +59,8 @@ export class ActiveRun implements RunContext {
   readonly key: number;
   readonly run: Grant;
   readonly #deps: ActiveRunDeps;
+  readonly #hide = (text: string): string => this.#redactor.text(text);
+  #redactor: Redactor;
   #controller: AbortController | null = null;
   #log: RunLog | null = null;
   #checkpoints: RunCheckpoints | null = null;
@@ -68,6 +77,7 @@ export class ActiveRun implements RunContext {
     this.key = key;
     this.run = run;
     this.#deps = deps;
+    this.#redactor = deps.redactor;
   }
 
   // Made on first use: most handlers need neither, and both cost more than a short run.
@@ -80,8 +90,22 @@ export class ActiveRun implements RunContext {
   }
 
   get log(): Log {
-    this.#log ??= new RunLog(this.key, this.run, this.#deps.outbox, this.#deps.logRoom);
+    this.#log ??= new RunLog(this.key, this.run, {
+      outbox: this.#deps.outbox,
+      room: this.#deps.logRoom,
+      redactor: () => this.#redactor,
+    });
     return this.#log;
+  }
+
+  get redactor(): Redactor {
+    return this.#redactor;
+  }
+
+  get redact(): RunContext['redact'] {
+    return (...values) => {
+      this.#redactor = this.#redactor.with(values);
+    };
   }
 
   get checkpointed(): unknown {
@@ -95,7 +119,7 @@ export class ActiveRun implements RunContext {
 
   get progress(): RunContext['progress'] {
     return (percent, message) => {
-      this.#progress ??= new RunProgress(this.key, this.run, this.#deps.outbox);
+      this.#progress ??= new RunProgress(this.key, this.run, { outbox: this.#deps.outbox, hide: this.#hide });
       if (this.#closed) this.#progress.close();
       this.#progress.report(percent, message);
     };
@@ -186,9 +210,9 @@ export class ActiveRun implements RunContext {
 
   #failed(error: unknown): void {
     this.#end(() => {
-      if (this.#cancelled) return cancelledText(this.run, error instanceof Snooze ? this.#aborted : error);
+      if (this.#cancelled) return cancelledText(this.run, error instanceof Snooze ? this.#aborted : error, this.#hide);
       if (error instanceof Snooze && this.#aborted?.reason !== 'timed_out') return snoozedText(this.run, error);
-      return this.#aborted === null ? failureText(this.run, error) : this.#abortedText(error);
+      return this.#aborted === null ? failureText(this.run, error, {}, this.#hide) : this.#abortedText(error);
     });
   }
 
@@ -209,7 +233,7 @@ export class ActiveRun implements RunContext {
     const said = isOther
       ? new RunAbortedError(aborted.reason, `${aborted.message} The handler then failed: ${error.message}`)
       : aborted;
-    return failureText(this.run, said, aborted.reason === 'timed_out' ? { timed_out: true } : {});
+    return failureText(this.run, said, aborted.reason === 'timed_out' ? { timed_out: true } : {}, this.#hide);
   }
 
   #watch(delayMs: number, then: () => void): void {

@@ -4,6 +4,10 @@ import type { NewProgress, Outcome } from '@punctual/contract';
 import { deeperThan, limits } from '@punctual/contract/plain';
 import { FatalError, RetryError, RunAbortedError, type Snooze } from './errors.ts';
 
+/** Takes secrets out of a text. */
+export type Hide = (text: string) => string;
+const asItIs: Hide = (text) => text;
+
 export interface Leased {
   run_id: string;
   lease_id: string;
@@ -33,10 +37,15 @@ export function checkpointText({ run_id, lease_id }: Leased, version: number, va
 }
 
 /** Throws a RangeError when the number is none from 0 to 100. */
-export function progressText({ run_id, lease_id }: Leased, percent: number, message: string | undefined): string {
+export function progressText(
+  { run_id, lease_id }: Leased,
+  percent: number,
+  message: string | undefined,
+  hide: Hide = asItIs,
+): string {
   if (!(typeof percent === 'number' && percent >= 0 && percent <= 100))
     throw new RangeError(`Progress is a number from 0 to 100, not ${percent}.`);
-  const words = message === undefined ? undefined : oneLine(message);
+  const words = message === undefined ? undefined : oneLine(hide(message));
   return JSON.stringify({
     run_id,
     lease_id,
@@ -49,12 +58,17 @@ export function snoozedText({ run_id, lease_id }: Leased, { ms }: Snooze): strin
   return JSON.stringify({ run_id, lease_id, status: 'SNOOZED', snooze_ms: ms } satisfies Outcome);
 }
 
-export function failureText({ run_id, lease_id }: Leased, error: unknown, more: { timed_out?: true } = {}): string {
+export function failureText(
+  { run_id, lease_id }: Leased,
+  error: unknown,
+  more: { timed_out?: true } = {},
+  hide: Hide = asItIs,
+): string {
   const outcome: Outcome = {
     run_id,
     lease_id,
     status: 'FAILED',
-    error_message: messageOf(error),
+    error_message: messageOf(error, hide),
     retryable: !(error instanceof FatalError),
     ...more,
   };
@@ -64,8 +78,13 @@ export function failureText({ run_id, lease_id }: Leased, error: unknown, more: 
   return JSON.stringify(outcome);
 }
 
-export function cancelledText({ run_id, lease_id }: Leased, error: unknown): string {
-  return JSON.stringify({ run_id, lease_id, status: 'CANCELLED', error_message: messageOf(error) } satisfies Outcome);
+export function cancelledText({ run_id, lease_id }: Leased, error: unknown, hide: Hide = asItIs): string {
+  return JSON.stringify({
+    run_id,
+    lease_id,
+    status: 'CANCELLED',
+    error_message: messageOf(error, hide),
+  } satisfies Outcome);
 }
 
 /** Gives back a run that was never started. */
@@ -73,7 +92,7 @@ export function releasedText({ run_id, lease_id }: Leased): string {
   return JSON.stringify({ run_id, lease_id, status: 'RELEASED' } satisfies Outcome);
 }
 
-export function messageOf(error: unknown): string {
+export function messageOf(error: unknown, hide: Hide = asItIs): string {
   let text: string;
   if (error instanceof Error) {
     const isOurs = error instanceof FatalError || error instanceof RetryError || error instanceof RunAbortedError;
@@ -83,7 +102,7 @@ export function messageOf(error: unknown): string {
   } else {
     text = `The handler threw something that is not an Error: ${shown(error)}`;
   }
-  return storable(text, limits.max_error_message_chars);
+  return storable(hide(text), limits.max_error_message_chars);
 }
 
 /** Text that a database can keep: no NUL, no half characters, not longer than allowed. */

@@ -1,11 +1,14 @@
 // The lines a run logs, on their way to the protocol thread: gathered into chunks and bounded. A run that logs faster than
 // its lines can be sent loses lines, never memory, and a line says how many were lost. Used by active-run.ts.
-import type { LogLine } from '@punctual/contract';
+import { performance } from 'node:perf_hooks';
+import type { LogLine, LogStream } from '@punctual/contract';
 import { limits } from '@punctual/contract/plain';
 import type { Outbox } from './outbox.ts';
 import { type Leased, storable } from './outcome.ts';
+import type { Redactor } from './redact.ts';
 
-/** Lines leave at the latest this much later, and at once when the run ends. */
+/** Lines of a run that was silent leave this much later, those of one that goes on logging a little later; at the end at once. */
+const first_flush_ms = 50;
 const flush_after_ms = 200;
 const max_chunk_lines = 500;
 const max_chunk_chars = 256 * 1024;
@@ -18,6 +21,8 @@ export interface Log {
   info(message: string, fields?: Record<string, unknown>): void;
   warn(message: string, fields?: Record<string, unknown>): void;
   error(message: string, fields?: Record<string, unknown>): void;
+  /** A line that a program wrote. */
+  output(stream: 'stdout' | 'stderr', line: string): void;
 }
 
 /** Characters on their way, of all runs of a worker. */
@@ -30,6 +35,7 @@ export class RunLog implements Log {
   readonly #run: Leased;
   readonly #outbox: Outbox;
   readonly #room: LogRoom;
+  readonly #redactor: () => Redactor;
   #lines: LogLine[] = [];
   #chunkChars = 0;
   /** Characters of this run that were handed on and not taken by the server yet. */
@@ -37,28 +43,34 @@ export class RunLog implements Log {
   #dropped = 0;
   #closed = false;
   #timer: NodeJS.Timeout | null = null;
+  #flushedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(key: number, run: Leased, outbox: Outbox, room: LogRoom) {
+  constructor(key: number, run: Leased, deps: { outbox: Outbox; room: LogRoom; redactor: () => Redactor }) {
     this.#key = key;
     this.#run = run;
-    this.#outbox = outbox;
-    this.#room = room;
+    this.#outbox = deps.outbox;
+    this.#room = deps.room;
+    this.#redactor = deps.redactor;
   }
 
   debug(message: string, fields?: Record<string, unknown>): void {
-    this.#add('debug', message, fields);
+    this.#add({ level: 'debug' }, message, fields);
   }
 
   info(message: string, fields?: Record<string, unknown>): void {
-    this.#add('info', message, fields);
+    this.#add({ level: 'info' }, message, fields);
   }
 
   warn(message: string, fields?: Record<string, unknown>): void {
-    this.#add('warn', message, fields);
+    this.#add({ level: 'warn' }, message, fields);
   }
 
   error(message: string, fields?: Record<string, unknown>): void {
-    this.#add('error', message, fields);
+    this.#add({ level: 'error' }, message, fields);
+  }
+
+  output(stream: 'stdout' | 'stderr', line: string): void {
+    this.#add({ level: stream === 'stderr' ? 'warn' : 'info', stream }, line);
   }
 
   /** The server took a chunk, or it was dropped. */
@@ -82,6 +94,7 @@ export class RunLog implements Log {
       this.#dropped = 0;
     }
     if (this.#lines.length === 0) return;
+    this.#flushedAt = performance.now();
     const { run_id, lease_id } = this.#run;
     const text = JSON.stringify({ run_id, lease_id, lines: this.#lines });
     this.#lines = [];
@@ -91,25 +104,32 @@ export class RunLog implements Log {
     this.#outbox.logs(this.#key, text);
   }
 
-  #add(level: LogLine['level'], message: string, fields: Record<string, unknown> | undefined): void {
+  #add(kind: { level: LogLine['level']; stream?: LogStream }, message: string, fields?: Record<string, unknown>): void {
     if (this.#closed) return;
     if (this.#charsOnTheWay + this.#chunkChars > max_run_chars || this.#room.chars > max_worker_chars) {
       this.#dropped += 1;
-      this.#timer ??= setTimeout(() => this.flush(), flush_after_ms);
+      this.#flushSoon();
       return;
     }
-    const said = `${message}${fields === undefined ? '' : ` ${shown(fields)}`}`;
+    const redactor = this.#redactor();
+    const said = `${redactor.text(message)}${fields === undefined ? '' : ` ${shown(fields, redactor)}`}`;
     const text = storable(said, limits.max_log_line_chars);
-    this.#lines.push({ at: new Date().toISOString(), level, message: text });
+    this.#lines.push({ at: new Date().toISOString(), ...kind, message: text });
     this.#chunkChars += text.length;
     if (this.#lines.length >= max_chunk_lines || this.#chunkChars >= max_chunk_chars) this.flush();
-    else this.#timer ??= setTimeout(() => this.flush(), flush_after_ms);
+    else this.#flushSoon();
+  }
+
+  #flushSoon(): void {
+    if (this.#timer !== null) return;
+    const isFirst = performance.now() - this.#flushedAt > flush_after_ms;
+    this.#timer = setTimeout(() => this.flush(), isFirst ? first_flush_ms : flush_after_ms);
   }
 }
 
-function shown(fields: Record<string, unknown>): string {
+function shown(fields: Record<string, unknown>, redactor: Redactor): string {
   try {
-    return JSON.stringify(fields);
+    return redactor.json(fields) ?? '';
   } catch (error) {
     return `(fields that are not JSON: ${error instanceof Error ? error.message : String(error)})`;
   }

@@ -1,6 +1,6 @@
 // How far a run is, on its way to the protocol thread: at most about one report a second, the newest. Used by active-run.ts.
 import type { Outbox } from './outbox.ts';
-import { type Leased, progressText } from './outcome.ts';
+import { type Hide, type Leased, progressText } from './outcome.ts';
 
 const every_ms = 1_000;
 
@@ -8,19 +8,21 @@ export class RunProgress {
   readonly #key: number;
   readonly #run: Leased;
   readonly #outbox: Outbox;
+  readonly #hide: Hide;
   #newest: string | null = null;
   #timer: NodeJS.Timeout | null = null;
   #closed = false;
 
-  constructor(key: number, run: Leased, outbox: Outbox) {
+  constructor(key: number, run: Leased, { outbox, hide }: { outbox: Outbox; hide: Hide }) {
     this.#key = key;
     this.#run = run;
     this.#outbox = outbox;
+    this.#hide = hide;
   }
 
   /** Throws when the number is none. */
   report(percent: number, message: string | undefined): void {
-    this.#newest = progressText(this.#run, percent, message);
+    this.#newest = progressText(this.#run, percent, message, this.#hide);
     if (this.#timer === null && !this.#closed) this.#send();
   }
 

@@ -10,6 +10,7 @@ import { type Logger, logEvent, stderrLogger } from './logger.ts';
 import type { FromThread, ThreadOptions, ToThread, WorkerEvent } from './messages.ts';
 import { Outbox } from './outbox.ts';
 import { cancelledText, failureText, releasedText } from './outcome.ts';
+import { Redactor } from './redact.ts';
 import type { LogRoom } from './run-log.ts';
 import { drainOnSignals } from './signals.ts';
 
@@ -34,6 +35,8 @@ export interface WorkerOptions {
   handleSignals?: boolean | undefined;
   /** Kill the process when handlers still run at the end of a lost lease. Like handleSignals unless given. */
   killOnLeaseLoss?: boolean | undefined;
+  /** Values that never leave the worker: hidden in log lines, errors and progress. Those shorter than 4 characters are not. */
+  redact?: readonly string[] | undefined;
   /** Where to write what the operator should know; warnings and errors go to standard error unless given. */
   logger?: Logger | undefined;
   onEvent?: ((event: WorkerEvent) => void) | undefined;
@@ -47,6 +50,7 @@ export class Worker {
   readonly #options: WorkerOptions;
   readonly #outbox = new Outbox((report) => this.#toThread(report));
   readonly #logRoom: LogRoom = { chars: 0 };
+  readonly #redactor: Redactor;
   readonly #active = new Map<number, ActiveRun>();
   /** Runs that came while every slot was taken: only when handlers outlive their runs. */
   #backlog: { key: number; run: Grant }[] = [];
@@ -61,6 +65,7 @@ export class Worker {
 
   constructor(options: WorkerOptions) {
     this.#options = options;
+    this.#redactor = new Redactor(options.redact);
     this.id = options.id ?? defaultWorkerId();
     checkLabel('the worker id', this.id);
     this.#handlers = new Map(Object.entries(options.handlers ?? {}));
@@ -181,6 +186,7 @@ export class Worker {
     const active = new ActiveRun(key, run, {
       outbox: this.#outbox,
       logRoom: this.#logRoom,
+      redactor: this.#redactor,
       stopGraceMs: this.#threadOptions.stopGraceMs,
       ended: (ended) => this.#ended(ended),
     });

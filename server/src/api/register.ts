@@ -20,7 +20,7 @@ export interface Input<R extends Route> {
   reply: FastifyReply;
 }
 
-export type Handler<R extends Route> = (input: Input<R>) => Promise<Answer<R> | RawJson>;
+export type Handler<R extends Route> = (input: Input<R>) => Promise<Answer<R> | RawJson | typeof streamed>;
 
 /** An answer that is JSON text already. */
 export class RawJson {
@@ -29,6 +29,9 @@ export class RawJson {
     this.text = text;
   }
 }
+
+/** The answer was sent as a stream (stream.ts). */
+export const streamed = Symbol('streamed');
 
 export function register<R extends Route>(app: FastifyInstance, route: R, handle: Handler<R>): void {
   const checks = checksOf(route);
@@ -44,6 +47,7 @@ export function register<R extends Route>(app: FastifyInstance, route: R, handle
       require(checks.body, body, 'invalid_input');
       const { params, query, headers } = request;
       const answer = await handle({ params, query, headers, body, request, reply } as Input<R>);
+      if (answer === streamed) return reply;
       reply.code(route.success).header('content-type', 'application/json; charset=utf-8');
       return reply.send(answer instanceof RawJson ? answer.text : JSON.stringify(answer));
     },

@@ -13,14 +13,16 @@ import { kindOf, segmentOf } from '../base/ids.ts';
 import { explainRun } from '../dispatch/explain.ts';
 import { getCheckpoint } from '../store/checkpoints.ts';
 import { redriveOne } from '../store/dead_letters.ts';
+import { listLogs } from '../store/logs.ts';
 import { listPendingNeeds } from '../store/needs.ts';
 import { cancelRun, hurryRun } from '../store/run_moves.ts';
-import { listAttempts, listLogs } from '../store/run_records.ts';
+import { listAttempts } from '../store/run_records.ts';
 import { getRun, listJobRuns, listRuns } from '../store/runs.ts';
 import { databaseNow } from '../store/schedules.ts';
 import { idShape, makeCursor, numberShape, readCursor } from './cursor.ts';
 import { register } from './register.ts';
 import type { ApiParts } from './server.ts';
+import { sendEvents } from './stream.ts';
 
 export function isRunId(id: string, segments: number): boolean {
   const kind = kindOf(id);
@@ -29,7 +31,20 @@ export function isRunId(id: string, segments: number): boolean {
 
 export function registerRuns(
   app: FastifyInstance,
-  { db, lanes, segments, allSegments, admitter, sync, announcer, tell, ended: tellEnded, retried, workflows }: ApiParts,
+  {
+    db,
+    lanes,
+    segments,
+    allSegments,
+    admitter,
+    sync,
+    followers,
+    announcer,
+    tell,
+    ended: tellEnded,
+    retried,
+    workflows,
+  }: ApiParts,
 ): void {
   const requireRun = async (runId: string) => {
     const run = isRunId(runId, segments) ? await getRun(db, runId) : null;
@@ -122,15 +137,26 @@ export function registerRuns(
     await requireRun(run_id);
     return { attempts: await listAttempts(db, run_id) };
   });
-  register(app, runRoutes.listRunLogs, async ({ params: { run_id }, query: { limit = defaults.page, cursor } }) => {
+  register(app, runRoutes.listRunLogs, async ({ params: { run_id }, query, request, reply }) => {
+    const { limit = defaults.page, cursor, follow = false } = query;
     await requireRun(run_id);
-    const { lines, after } = await listLogs(db, run_id, { after: readCursor(cursor, { run_id }, numberShape), limit });
-    return { lines, next_cursor: after === null ? null : makeCursor(after, { run_id }) };
+    const after = readCursor(cursor, { run_id }, numberShape);
+    if (follow) {
+      const lastSeen = request.headers['last-event-id'];
+      if (lastSeen !== undefined && !numberShape.test(String(lastSeen))) throw badEventId();
+      return sendEvents(reply, followers.follow(run_id, String(lastSeen ?? after ?? '0')));
+    }
+    const { lines, last, more } = await listLogs(db, run_id, { after, limit });
+    return { lines, next_cursor: more && last !== null ? makeCursor(last, { run_id }) : null };
   });
 }
 
 function ended(run: Run): PunctualError {
   return new PunctualError('run_ended', { detail: `The run had ended as ${run.status} at ${run.end_time}.` });
+}
+
+function badEventId(): PunctualError {
+  return new PunctualError('invalid_input', { detail: 'Last-Event-ID is no id of an event of this stream.' });
 }
 
 /** Ids begin with the time they were made at. */

@@ -1,7 +1,7 @@
 // The HTTP server: limits, safety of the door, and all routes. The order of a request: host and origin, body, schema,
 // handler; every error leaves through errors.ts.
 import { limits, PunctualError } from '@punctual/contract';
-import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { newToken } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
@@ -9,6 +9,7 @@ import type { Config } from '../config.ts';
 import type { Admitter } from '../dispatch/admit.ts';
 import type { Announcer } from '../dispatch/announce.ts';
 import type { Flow } from '../dispatch/flow.ts';
+import type { Followers } from '../dispatch/followers.ts';
 import type { Submitter } from '../dispatch/submit.ts';
 import type { Sync } from '../dispatch/sync.ts';
 import type { UniqueSubmitter } from '../dispatch/unique.ts';
@@ -24,11 +25,13 @@ import { registerFlow } from './flow.ts';
 import { registerForecast } from './forecast.ts';
 import { registerJobs } from './jobs.ts';
 import { registerKeyLimits } from './key_limits.ts';
+import { registerLogs } from './logs.ts';
 import { registerOperations } from './operations.ts';
 import { registerRetention } from './retention.ts';
 import { registerRuns } from './runs.ts';
 import { registerSchedules } from './schedules.ts';
 import { registerService } from './service.ts';
+import { streamType } from './stream.ts';
 import { registerWorkers } from './workers.ts';
 import { registerWorkflowMoves } from './workflow_moves.ts';
 import { registerWorkflows } from './workflows.ts';
@@ -45,6 +48,7 @@ export interface ApiParts {
   uniqueSubmitter: UniqueSubmitter;
   admitter: Admitter;
   sync: Sync;
+  followers: Followers;
   announcer: Announcer;
   editor: ScheduleEditor;
   flow: Flow;
@@ -92,6 +96,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   answerErrors(app, parts.log);
   registerJobs(app, parts);
   registerRuns(app, parts);
+  registerLogs(app, parts);
   registerDeadLetters(app, parts);
   registerSchedules(app, parts);
   registerBackfills(app, parts);
@@ -152,9 +157,13 @@ function isForeignOrigin({ headers }: FastifyRequest): boolean {
 function measure(app: FastifyInstance, metrics: Metrics): void {
   app.addHook('onResponse', (request, reply, done) => {
     const { operation } = request.routeOptions.config;
-    // A sync waits on purpose: its time says nothing.
-    if (operation !== undefined && operation !== 'syncWorker')
+    // A sync and a stream wait on purpose: their time says nothing.
+    if (operation !== undefined && operation !== 'syncWorker' && !isStream(reply))
       metrics.observeRequest(operation, reply.statusCode, reply.elapsedTime / 1000);
     done();
   });
+}
+
+function isStream({ raw }: FastifyReply): boolean {
+  return raw.getHeader('content-type') === streamType;
 }

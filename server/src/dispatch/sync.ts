@@ -9,15 +9,16 @@
 //
 // Grants that no server remembers (it crashed, or a claim's answer was lost) are found by comparing with the book, and
 // only while the worker has no other call open: an answer on its way through another server must not be taken back.
-import { type FieldError, type LogChunk, type NewProgress, PunctualError, type SyncRequest } from '@punctual/contract';
+import { type FieldError, type NewProgress, PunctualError, type SyncRequest } from '@punctual/contract';
 import { monotonicMs } from '../base/clock.ts';
 import { groupBySegment } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
+import { type LogRow, rowsOf } from '../rules/log_rows.ts';
 import { type PreparedCheckpoint, prepareReport } from '../rules/report.ts';
 import { forgetEnded, saveCheckpoints } from '../store/checkpoints.ts';
 import type { Database } from '../store/database.ts';
+import { appendLogs } from '../store/logs.ts';
 import { noteProgress } from '../store/progress.ts';
-import { appendLogs } from '../store/run_records.ts';
 import type { Lease } from '../store/settle.ts';
 import { endSession, leasesOf, registerSession } from '../store/workers.ts';
 import type { Claimer } from './claim.ts';
@@ -46,6 +47,8 @@ export interface SyncOptions {
   heartbeatMs: number;
   /** Told which attempts were settled. */
   onEnded: (ended: readonly Ended[]) => void;
+  /** Told which runs have stored log lines, or tried to. */
+  onLogged: (runIds: readonly string[]) => void;
   /** Told what settles made ready or let wait, and of which runs. */
   onSettled: (settled: Settled, outcomes: readonly Lease[]) => void;
 }
@@ -152,7 +155,10 @@ export class Sync {
     checkpoints: readonly PreparedCheckpoint[],
   ): Promise<Lease[]> {
     const { db } = this.#options;
-    const unlogged = await this.#fenced<LogChunk>(logs, (segment, group) => appendLogs(db, segment, group));
+    const unlogged = await this.#fenced<LogRow>(logs.flatMap(rowsOf), (segment, group) =>
+      appendLogs(db, segment, group),
+    );
+    if (logs.length > 0) this.#options.onLogged(logs.map(({ run_id }) => run_id));
     const unsaved = await this.#fenced(checkpoints, (segment, group) => saveCheckpoints(db, segment, group));
     for (const { run_id } of checkpoints) {
       const held = session.held.get(run_id);

@@ -353,8 +353,17 @@ create table punctual.log_chunks (
   attempt smallint not null,
   lines text not null,
   created_at timestamp with time zone not null default now(),
+  job_id uuid,
+  lane_id integer,
+  worker_id text,
+  weight integer,
+  dropped integer,
+  is_error boolean,
+  words tsvector,
   constraint log_chunks_pkey primary key (segment, run_id, chunk, created_at)
 ) partition by range (created_at);
+create index log_chunks_by_order on only punctual.log_chunks using btree (chunk);
+create index log_chunks_by_words on only punctual.log_chunks using gin (words) with (gin_pending_list_limit='65536');
 
 create table punctual.migrations (
   version integer not null,

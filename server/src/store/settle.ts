@@ -20,11 +20,13 @@
 //
 // A run whose cancel was asked for is not tried again, nor does it snooze: it is recorded as CANCELLED.
 import type { RunCause } from '@punctual/contract';
+import { errorRow } from '../rules/log_rows.ts';
 import { int2s, int8s, texts, uuids } from './arrays.ts';
 import { apart } from './checkpoints.ts';
 import { wholeFrom } from './claim.ts';
 import type { Queryable } from './database.ts';
 import { entryLane } from './lanes.ts';
+import { choices } from './logs.ts';
 import { part, sql } from './sql.ts';
 
 export interface Settlement {
@@ -113,6 +115,7 @@ export async function settleRuns(
   settlements: readonly Settlement[],
 ): Promise<SettledLease[]> {
   const s = settlements;
+  const errors = s.map(({ error }) => (error === null ? null : errorRow(error)));
   return db.query<SettledLease>(sql`
     with outcome as materialized (
       select *
@@ -121,8 +124,9 @@ export async function settleRuns(
         ${texts(s, (o) => o.status)}::text[], ${texts(s, (o) => o.reason)}::text[],
         ${texts(s, (o) => o.attempt_outcome)}::text[], ${texts(s, (o) => o.error)}::text[],
         ${texts(s, (o) => o.result)}::text[], ${int8s(s, (o) => o.retry_delay_ms)}::bigint[],
-        ${int2s(s, (o) => (o.started ? 0 : 1))}::smallint[])
-        as o (run_id, lease_id, move, status, reason, attempt_outcome, error, result, retry_delay_ms, uncounted)
+        ${int2s(s, (o) => (o.started ? 0 : 1))}::smallint[],
+        ${texts(errors, (row) => row?.lines ?? null)}::text[], ${texts(errors, (row) => row?.words ?? null)}::text[])
+        as o (run_id, lease_id, move, status, reason, attempt_outcome, error, result, retry_delay_ms, uncounted, lines, words)
     ),
     settled as (
       delete from punctual.running r
@@ -131,6 +135,7 @@ export async function settleRuns(
       returning r.segment, r.run_id, r.job_id, r.lane_id, r.cause, r.lease_id, r.worker_id, r.scheduled_for, r.due_at,
                 (r.attempt - case when o.move = 'snooze' and r.cancel_at is null then 1 else o.uncounted end)::smallint as attempt,
                 case when o.uncounted = 0 then r.started_at end as started_at, o.reason, o.error, o.result, o.retry_delay_ms,
+                o.lines, o.words,
                 case when o.move = 'snooze' and r.cancel_at is not null then 'cancelled' else o.attempt_outcome end as attempt_outcome,
                 case when r.cancel_at is not null and o.move <> 'end' then 'end' else o.move end as move,
                 case when r.cancel_at is not null and o.status <> 'SUCCESS' then 'CANCELLED' else o.status end as status
@@ -187,6 +192,15 @@ export async function settleRuns(
       select segment, run_id, attempt, lease_id, worker_id, attempt_outcome::punctual.attempt_outcome, started_at, error
       from settled
       where attempt_outcome is not null
+    ),
+    searchable as (
+      insert into punctual.log_chunks (segment, run_id, attempt, lines, job_id, lane_id, worker_id, is_error, words)
+      select s.segment, s.run_id, s.attempt, s.lines, s.job_id, s.lane_id, s.worker_id, true,
+             array_to_tsvector(string_to_array(s.words, ' ') || ${choices(part`s`)})
+      from settled s
+      join punctual.jobs j on j.segment = ${segment}::smallint and j.job_id = s.job_id
+      join punctual.lanes l on l.lane_id = s.lane_id
+      where s.lines is not null
     ),
     forgotten as (
       delete from punctual.checkpoints c

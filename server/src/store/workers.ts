@@ -7,10 +7,15 @@
 // A claim for a session may commit just after the session was reaped. So runs of ended sessions are looked for again and
 // again, for as long as a claim can be under way, not only once.
 import type { Worker, WorkerDescription } from '@punctual/contract';
+import { errorRow } from '../rules/log_rows.ts';
 import type { Queryable } from './database.ts';
 import { entryLane } from './lanes.ts';
+import { choices } from './logs.ts';
 import type { Lease } from './settle.ts';
 import { ofSegment, part, sql } from './sql.ts';
+
+const lostError = 'The worker did not renew its lease.';
+const lost = errorRow(lostError);
 
 export interface SessionKey {
   session_id: string;
@@ -104,8 +109,16 @@ export async function reapRuns(
     ),
     recorded as (
       insert into punctual.attempts (segment, run_id, attempt, lease_id, worker_id, outcome, started_at, error)
-      select segment, run_id, attempt, lease_id, worker_id, 'lost', started_at, 'The worker did not renew its lease.'
+      select segment, run_id, attempt, lease_id, worker_id, 'lost', started_at, ${lostError}::text
       from judged
+    ),
+    searchable as (
+      insert into punctual.log_chunks (segment, run_id, attempt, lines, job_id, lane_id, worker_id, is_error, words)
+      select r.segment, r.run_id, r.attempt, ${lost.lines}::text, r.job_id, r.lane_id, r.worker_id, true,
+             array_to_tsvector(string_to_array(${lost.words}::text, ' ') || ${choices(part`r`)})
+      from judged r
+      join punctual.jobs j on j.segment = ${segment}::smallint and j.job_id = r.job_id
+      join punctual.lanes l on l.lane_id = r.lane_id
     ),
     returned as (
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)

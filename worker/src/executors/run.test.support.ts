@@ -1,6 +1,6 @@
 // A run and its context for tests of executors, without a worker around them.
 import type { Executor, Grant } from '@punctual/contract';
-import type { RunContext } from '@punctual/sdk';
+import { Redactor, type RunContext } from '@punctual/sdk';
 import { type Isolation, probeIsolation, type ShellSettings } from '../isolation/probe.ts';
 import { leaveNothing } from '../isolation/sweep.ts';
 
@@ -42,6 +42,7 @@ export function context(run: Grant, onLine: (line: string) => void = () => undef
   };
   const saved: unknown[] = [];
   const reported: [number, string | undefined][] = [];
+  let redactor = new Redactor();
   return {
     run,
     controller,
@@ -49,7 +50,13 @@ export function context(run: Grant, onLine: (line: string) => void = () => undef
     lines,
     saved,
     reported,
-    log: { debug: add, info: add, warn: add, error: add },
+    log: { debug: add, info: add, warn: add, error: add, output: (_, line) => add(line) },
+    get redactor() {
+      return redactor;
+    },
+    redact: (...values) => {
+      redactor = redactor.with(values);
+    },
     checkpointed: run.checkpoint?.value,
     checkpoint: async (value) => void saved.push(value),
     progress: (percent, message) => void reported.push([percent, message]),

@@ -103,13 +103,34 @@ test('huge output is neither kept nor stalls the program, and its last part is t
   const run = grant({
     executor: { kind: 'shell', command: ['sh', '-c', 'head -c 300000000 /dev/zero | tr "\\0" x; echo; echo the end'] },
   });
-  const ctx = { ...context(run), log: { debug() {}, info: () => void (lines += 1), warn() {}, error() {} } };
+  const log = { debug() {}, info() {}, warn() {}, error() {}, output: () => void (lines += 1) };
+  const ctx = { ...context(run), log };
   const { stdout_tail } = (await execute(run, ctx)) as { stdout_tail: string };
   assert.ok(stdout_tail.endsWith('x\nthe end\n'));
   assert.equal(stdout_tail.length, 16 * 1024);
   assert.ok(lines > 30_000, `${lines} lines`);
   const grown = process.memoryUsage().rss - before;
   assert.ok(grown < 150_000_000, `memory grew by ${grown} bytes`);
+});
+
+test('lines say which stream they came from', async () => {
+  const run = grant({ executor: { kind: 'shell', command: ['sh', '-c', 'echo out; echo err >&2'] } });
+  const said: string[] = [];
+  const log = { ...context(run).log, output: (stream: string, line: string) => void said.push(`${stream} ${line}`) };
+  await execute(run, { ...context(run), log });
+  assert.deepEqual(said.sort(), ['stderr err', 'stdout out']);
+});
+
+test('what a program gets under the name of a secret stays out of its log, result and error, also in pieces', async () => {
+  const script =
+    'printf "it is hunt"; sleep 0.1; printf "er2-long and on\\n"; printf "hunter2" >&2; sleep 0.1; echo "-long" >&2; exit $CODE';
+  for (const CODE of ['0', '3']) {
+    const { ctx, result } = begin(['sh', '-c', script], { env: { API_TOKEN: 'hunter2-long', CODE } });
+    const said = await result.then(JSON.stringify, String);
+    assert.deepEqual([...ctx.lines].sort(), ['[redacted]', 'it is [redacted] and on']);
+    assert.match(said, /\[redacted\]/);
+    assert.doesNotMatch(said, /hunter2/);
+  }
 });
 
 test('the signal stops the whole group, also a grandchild deaf to SIGTERM', async () => {

@@ -10,7 +10,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ShellExecutor } from '@punctual/contract';
-import { FatalError, type Grant, type Handler, RunAbortedError, type RunContext } from '@punctual/sdk';
+import { FatalError, type Grant, type Handler, isSecretName, RunAbortedError, type RunContext } from '@punctual/sdk';
 import { type Limits, limitsFor, mb } from '../isolation/limits.ts';
 import type { Isolation } from '../isolation/probe.ts';
 import { StartedProgram } from '../isolation/started.ts';
@@ -21,6 +21,8 @@ import { RunFiles } from './run-files.ts';
 
 /** How long output may still come when the program has ended but something holds its pipes. */
 const leftover_ms = 200;
+/** Shorter values, such as `true` or a number, stand everywhere. */
+const min_secret_chars = 6;
 
 export interface ShellExecutorOptions {
   /** What every program gets of the worker's environment. */
@@ -49,6 +51,7 @@ type WithFiles = ShellExecutorOptions & { files: RunFiles };
 async function runProgram(executor: ShellExecutor, ctx: RunContext, options: WithFiles): Promise<unknown> {
   const { files, stopGraceMs, isolation } = options;
   const limits = limitsFor(executor.limits, isolation.limits, (words) => ctx.log.warn(words));
+  ctx.redact(...secretsOf({ ...options.baseEnv, ...executor.env }));
   const started = await start(executor, ctx.run, { ...options, limits });
   try {
     const output = follow(started, ctx, limits);
@@ -119,7 +122,7 @@ async function start(
 }
 
 /** Follows its output, and ends it when that is too much. */
-function follow(started: StartedProgram, { log }: RunContext, { output_mb }: Limits) {
+function follow(started: StartedProgram, { log, redactor }: RunContext, { output_mb }: Limits) {
   const { child } = started;
   let bytes = 0;
   let wroteTooMuch = false;
@@ -131,9 +134,16 @@ function follow(started: StartedProgram, { log }: RunContext, { output_mb }: Lim
     child.stderr?.destroy();
     void started.killAll();
   };
-  const stdoutTail = followOutput(child.stdout, log.info.bind(log), count);
-  const stderrTail = followOutput(child.stderr, log.warn.bind(log), count);
+  const stdoutTail = followOutput(child.stdout, redactor, (line) => log.output('stdout', line), count);
+  const stderrTail = followOutput(child.stderr, redactor, (line) => log.output('stderr', line), count);
   return () => ({ wroteTooMuch, stdoutTail: stdoutTail(), said: stderrTail() });
+}
+
+/** What the program gets under a name such as API_TOKEN must not be found in its output. */
+function secretsOf(env: Record<string, string>): string[] {
+  return Object.entries(env).flatMap(([name, value]) =>
+    isSecretName(name) && value.length >= min_secret_chars ? [value] : [],
+  );
 }
 
 function givePayload(child: ChildProcess, run: Grant): void {

@@ -1,0 +1,49 @@
+// Answers that go on: events as browsers know them (text/event-stream). A client that does not read what it asked for is cut
+// off, so that nothing piles up here.
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import type { FastifyReply } from 'fastify';
+import type { LogEvent } from '../dispatch/followers.ts';
+import { streamed } from './register.ts';
+
+export const streamType = 'text/event-stream';
+const patienceMs = 30_000;
+
+/** Sends events until there are no more, or the client is gone. */
+export async function sendEvents(
+  reply: FastifyReply,
+  open: (signal: AbortSignal) => AsyncGenerator<LogEvent, void, undefined>,
+): Promise<typeof streamed> {
+  const gone = new AbortController();
+  const { raw } = reply;
+  raw.on('close', () => gone.abort());
+  raw.on('error', () => gone.abort());
+  reply.hijack();
+  const headers = {
+    ...reply.getHeaders(),
+    'content-type': streamType,
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+  };
+  raw.writeHead(200, headers as Record<string, string>);
+  raw.flushHeaders();
+  try {
+    for await (const event of open(gone.signal)) await write(raw, textOf(event), gone.signal);
+  } catch {
+    // The client goes on from the last event it saw, here or at another server.
+  } finally {
+    raw.end();
+  }
+  return streamed;
+}
+
+function textOf(event: LogEvent): string {
+  if (event.kind === 'beat') return ': still here\n\n';
+  const { kind, id, ...data } = event;
+  return `event: ${kind}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
+async function write(raw: ServerResponse, text: string, gone: AbortSignal): Promise<void> {
+  if (gone.aborted || raw.write(text)) return;
+  await once(raw, 'drain', { signal: AbortSignal.any([gone, AbortSignal.timeout(patienceMs)]) });
+}

@@ -1,0 +1,176 @@
+// Log lines in the book: kept in chunks, in the order in which they came, under the lease of their run.
+//
+// The log of an attempt is bounded. Every row says how much the attempt has logged up to it, so the last one is all that
+// needs to be looked at; what comes after the bound is counted in one further row, which stands for it when it is read.
+import { type LogLine, limits, type StoredLogLine } from '@punctual/contract';
+import { segmentOf } from '../base/ids.ts';
+import type { LogRow } from '../rules/log_rows.ts';
+import { int4s, texts, uuids } from './arrays.ts';
+import type { Database, Queryable } from './database.ts';
+import { type Fragment, part, sql } from './sql.ts';
+
+/** Choosing by these goes through the index of words: `=` cannot be a part of a word. */
+export function choices(of: Fragment): Fragment {
+  return part`array[
+    '=job:' || ${of}.job_id, '=worker:' || coalesce(${of}.worker_id, ''), '=type:' || l.type, '=queue:' || l.queue,
+    '=user:' || coalesce(j.user_id, '')]`;
+}
+
+/** Stores the rows whose lease still holds and answers their leases; the others came from a worker that lost the run. */
+export async function appendLogs(db: Queryable, segment: number, rows: readonly LogRow[]): Promise<Set<string>> {
+  const held = await db.query<{ lease_id: string; run_id: string }>(sql`
+    with given as (
+      select *
+      from unnest(${uuids(rows, (row) => row.run_id)}::uuid[], ${uuids(rows, (row) => row.lease_id)}::uuid[],
+                  ${texts(rows, (row) => row.lines)}::text[], ${texts(rows, (row) => row.words)}::text[],
+                  ${int4s(rows, (row) => row.weight)}::integer[], ${int4s(rows, (row) => row.count)}::integer[])
+           with ordinality as g (run_id, lease_id, lines, words, weight, count, place)
+    ),
+    held as (
+      select r.segment, r.run_id, r.lease_id, r.job_id, r.lane_id, r.worker_id, r.attempt,
+             g.lines, g.words, g.weight, g.count, g.place
+      from given g
+      join punctual.running r on r.segment = ${segment}::smallint and r.run_id = g.run_id and r.lease_id = g.lease_id
+      for share of r
+    ),
+    placed as materialized (
+      select h.*, ${choices(part`h`)} as choices, coalesce(last.weight, 0) as before, last.chunk as last_chunk, last.dropped,
+             last.created_at as last_at
+      from held h
+      join punctual.jobs j on j.segment = ${segment}::smallint and j.job_id = h.job_id
+      join punctual.lanes l on l.lane_id = h.lane_id
+      left join lateral (
+        select c.chunk, c.weight, c.dropped, c.created_at
+        from punctual.log_chunks c
+        where c.segment = ${segment}::smallint and c.run_id = h.run_id and c.attempt = h.attempt
+          and c.created_at > now() - interval '2 days'
+        order by c.chunk desc
+        limit 1
+      ) last on true
+    ),
+    stored as (
+      insert into punctual.log_chunks (segment, run_id, attempt, lines, job_id, lane_id, worker_id, weight, words)
+      select segment, run_id, attempt, lines, job_id, lane_id, worker_id,
+             before + sum(weight) over (partition by run_id order by place),
+             array_to_tsvector(string_to_array(words, ' ') || choices)
+      from placed
+      where before < ${limits.max_attempt_log_chars}
+      order by place
+    ),
+    over as (
+      select segment, run_id, attempt, before, last_chunk, last_at, dropped, sum(count)::integer as count
+      from placed
+      where before >= ${limits.max_attempt_log_chars}
+      group by segment, run_id, attempt, before, last_chunk, last_at, dropped
+    ),
+    marked as (
+      insert into punctual.log_chunks (segment, run_id, attempt, lines, weight, dropped)
+      select segment, run_id, attempt, '[]', before, count
+      from over
+      where dropped is null
+    ),
+    counted as (
+      update punctual.log_chunks c
+      set dropped = c.dropped + o.count
+      from over o
+      where c.segment = ${segment}::smallint and c.run_id = o.run_id and c.chunk = o.last_chunk and c.created_at = o.last_at
+        and c.dropped is not null
+    )
+    select distinct run_id, lease_id
+    from held`);
+  return new Set(held.map((row) => row.run_id + row.lease_id));
+}
+
+export interface LogLines {
+  lines: StoredLogLine[];
+  /** The last chunk read; null when there was none. */
+  last: string | null;
+  /** There may be more after it. */
+  more: boolean;
+}
+
+/** Lines of a run after a chunk, oldest first; `limit` counts chunks. */
+export async function listLogs(
+  db: Queryable,
+  runId: string,
+  page: { after: string | null; limit: number },
+): Promise<LogLines> {
+  const rows = await db.query<ChunkRow>(sql`
+    select chunk, attempt, lines, dropped, created_at
+    from punctual.log_chunks
+    where segment = ${segmentOf(runId)}::smallint and run_id = ${runId} and chunk > ${page.after ?? '0'}::bigint and is_error is null
+    order by chunk
+    limit ${page.limit}`);
+  return { lines: rows.flatMap(linesOf), last: rows.at(-1)?.chunk ?? null, more: rows.length === page.limit };
+}
+
+interface ChunkRow {
+  chunk: string;
+  attempt: number;
+  lines: string;
+  dropped: number | null;
+  created_at: Date;
+}
+
+function linesOf({ attempt, lines, dropped, created_at }: ChunkRow): StoredLogLine[] {
+  const kept = dropped === null ? (JSON.parse(lines) as LogLine[]) : [notKept(dropped, created_at)];
+  return kept.map((line) => ({ ...line, stream: line.stream ?? 'log', attempt_number: attempt }));
+}
+
+function notKept(count: number, at: Date): LogLine {
+  const most = `${limits.max_attempt_log_chars / 1024 / 1024} million characters`;
+  const message = `… ${count} lines were not kept: of the log of an attempt at most ${most} are.`;
+  return { at: at.toISOString(), level: 'warn', message };
+}
+
+export interface Watched {
+  run_id: string;
+  /** The last chunk that was seen. */
+  after: string;
+}
+
+/** Runs that have stored something since, or have ended. Looks at the last minutes only, so that it stays cheap. */
+export async function newsOf(
+  db: Queryable,
+  watched: readonly Watched[],
+): Promise<{ run_id: string; fresh: boolean; ended: boolean }[]> {
+  return db.query(sql`
+    select *
+    from (
+      select w.run_id,
+             exists (
+               select from punctual.log_chunks c
+               where c.segment = w.segment and c.run_id = w.run_id and c.chunk > w.after and c.is_error is null
+                 and c.created_at > now() - interval '10 minutes'
+             ) as fresh,
+             exists (
+               select from punctual.ended_runs e
+               where e.segment = w.segment and e.run_id = w.run_id and e.ended_at > now() - interval '10 minutes'
+             ) as ended
+      from unnest(${watched.map(({ run_id }) => segmentOf(run_id))}::smallint[], ${watched.map(({ run_id }) => run_id)}::uuid[],
+                  ${watched.map(({ after }) => after)}::bigint[]) as w (segment, run_id, after)
+    ) n
+    where fresh or ended`);
+}
+
+const filingLock = 7600_0004;
+/** It goes on beside everything else; under a flood it has much to do. */
+const filingTimeoutMs = 120_000;
+
+/** Files the words that were only noted when their rows were stored: a search reads those one by one. One server at a time. */
+export async function fileWords(db: Database): Promise<void> {
+  await db.transaction(async (tx) => {
+    const [lock] = await tx.query<{ mine: boolean }>(sql`select pg_try_advisory_xact_lock(${filingLock}) as mine`);
+    if (lock?.mine !== true) return;
+    await tx.query(sql`select set_config('statement_timeout', ${String(filingTimeoutMs)}, true)`);
+    await tx.query(
+      sql`
+        select gin_clean_pending_list(c.oid::regclass)
+        from pg_inherits i
+        join pg_class c on c.oid = i.inhrelid
+        where i.inhparent = 'punctual.log_chunks_by_words'::regclass
+          and (c.relname like '%' || to_char(now(), 'YYYYMMDD') || '%' or c.relname like 'log\\_chunks\\_rest%')`,
+      filingTimeoutMs,
+    );
+  });
+}
