@@ -331,16 +331,17 @@ export function describeConfig(
     return {
       key: name,
       env: key.env,
-      value: key.kind === 'secret' ? hideSecret(text) : text,
+      // Of the address of the database only the password is secret, all else as a whole.
+      value: key.kind !== 'secret' ? text : name === 'database_url' ? hideSecret(text) : text === '' ? '' : '***',
       isDefault: JSON.stringify(value) === JSON.stringify(key.default),
       meaning: key.meaning,
     };
   });
 }
 
-export function hideSecret(url: string): string {
-  if (url !== '' && !url.includes('://') && !url.includes('=')) return '***';
-  return url.replace(/(:\/\/[^:@/]*):[^@/]*@/, '$1:***@').replace(/(password=)[^&\s]*/gi, '$1***');
+/** A text in which addresses of databases may stand, without their passwords. */
+export function hideSecret(text: string): string {
+  return text.replace(/(:\/\/[^:@/]*):[^@/]*@/, '$1:***@').replace(/(password=)[^&\s]*/gi, '$1***');
 }
 
 function unknownKeys(env: NodeJS.ProcessEnv): string[] {
