@@ -40,7 +40,9 @@ export async function openBook(): Promise<Book> {
     laneId: lane?.lane_id ?? 0,
     query,
     async clear(...tables) {
-      for (const table of tables) await query(`delete from punctual.${table}`);
+      // What a run leaves goes with it.
+      const left = tables.includes('ended_runs') ? ['attempts', 'log_chunks'] : [];
+      for (const table of new Set([...tables, ...left])) await query(`delete from punctual.${table}`);
     },
     async close() {
       await db.close();
