@@ -46,7 +46,8 @@ export function join(
 
 /**
  * For rows that are found by their ctid: the segment they must be in, said so that its index is of no use. A plan that was
- * made while the table was small would else go through all of the segment to find them.
+ * made while the table was small would else go through all of the segment to find them. A database that is spread over
+ * machines by segment needs `=` here.
  */
 export function ofSegment(column: Fragment, segment: number): Fragment {
   return part`${column} is not distinct from ${segment}::smallint`;
