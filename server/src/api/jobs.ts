@@ -47,12 +47,12 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   register(app, jobRoutes.createJob, async ({ body, headers, request, reply }) => {
     const job = await withSchedule(prepare(prepareJob(body, Date.now(), defaultPriority)), body);
     const chosen = chosenId(headers['idempotency-key'], segments);
-    const key = submitKey(headers['idempotency-key'], request.bodyText);
-    const [ready] = await withNeeds(parts, [job], [body], false);
+    // The body is hashed only where the hash is needed: a job whose id was chosen is compared with the one that has it.
+    const key = () => submitKey(headers['idempotency-key'], request.bodyText);
     const { jobs, replayed } =
       job.unique === null
-        ? await submitter.submit([ready as PreparedJob], chosen ?? key)
-        : await uniqueSubmitter.submit([job], key && { ...key, job_id: chosen?.job_id ?? null });
+        ? await submitter.submit(await withNeeds(parts, [job], [body], false), chosen ?? key())
+        : await uniqueSubmitter.submit([job], withId(key(), chosen?.job_id ?? null));
     if (replayed) reply.header('idempotency-replayed', 'true');
     return jobs[0] as (typeof jobs)[0];
   });
@@ -71,7 +71,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     const key = submitKey(headers['idempotency-key'], request.bodyText);
     const submitted = jobs.every(({ unique }) => unique === null)
       ? await submitter.submit(ready, key)
-      : await uniqueSubmitter.submit(jobs, key && { ...key, job_id: null });
+      : await uniqueSubmitter.submit(jobs, withId(key, null));
     if (submitted.replayed) reply.header('idempotency-replayed', 'true');
     return { jobs: submitted.jobs };
   });
@@ -244,6 +244,11 @@ function chosenId(key: string | undefined, segments: number): { job_id: string }
 function submitKey(key: string | undefined, bodyText: string): SubmitKey | null {
   if (key === undefined) return null;
   return { user_id: '', key, body_hash: hash('sha256', bodyText, 'base64url') };
+}
+
+/** The key of a submit together with the id that its caller chose for the job. */
+function withId(key: SubmitKey | null, job_id: string | null): (SubmitKey & { job_id: string | null }) | null {
+  return key === null ? null : { ...key, job_id };
 }
 
 function versionOf(ifMatch: string | undefined): number | null {
