@@ -33,6 +33,7 @@ import {
   writePlans,
 } from '@punctual/server/internal/store/schedules';
 import { settleSuccesses } from '@punctual/server/internal/store/settle';
+import { epochMs, part, sql } from '@punctual/server/internal/store/sql';
 import { registerSession } from '@punctual/server/internal/store/workers';
 import { type Book, echoWorker, openBook } from '../support/book.ts';
 
@@ -294,4 +295,21 @@ test('a run that is due is leased by one: straight from where it waits, or moved
     await query('delete from punctual.running');
   }
   await whole();
+});
+
+test('a schedule that was looked at a hair before a time has that time still before it', async () => {
+  const jobId = await overdue();
+  await query(
+    `update punctual.schedules set planned_until = date_trunc('minute', now()) - interval '0.4 milliseconds' where job_id = $1`,
+    [jobId],
+  );
+  await write(await read());
+  const ledger = await query<{ due: boolean }>(
+    `select scheduled_for = date_trunc('minute', scheduled_for) as due from punctual.occurrences where job_id = $1`,
+    [jobId],
+  );
+  assert.deepEqual(ledger, [{ due: true }]);
+  const [cut] = await db.query<{ at: string; before: string }>(sql`
+    select ${epochMs(part`timestamptz '2026-11-15 17:04:16Z'`)} as at, ${epochMs(part`timestamptz '2026-11-15 17:04:15.9999Z'`)} as before`);
+  assert.equal(Number(cut?.at) - Number(cut?.before), 1);
 });

@@ -3,7 +3,7 @@ import { type Backfill, type BackfillPlan, PunctualError } from '@punctual/contr
 import { newId, segmentOf } from '../base/ids.ts';
 import { timestamps } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { epochMs, type Fragment, part, sql } from './sql.ts';
 
 /** When a recurring job runs, as far as a backfill needs to know. */
 export interface Timing {
@@ -16,7 +16,7 @@ export interface Timing {
 
 export async function readTiming(db: Queryable, jobId: string): Promise<Timing | null> {
   const rows = await db.query<{ rule: string; fixed_delay: boolean; next_ms: string | null; now_ms: string }>(sql`
-    select rule, fixed_delay, (extract(epoch from next_fire_at) * 1000)::bigint as next_ms, (extract(epoch from now()) * 1000)::bigint as now_ms
+    select rule, fixed_delay, ${epochMs(part`next_fire_at`)} as next_ms, ${epochMs(part`now()`)} as now_ms
     from punctual.schedules
     where segment = ${segmentOf(jobId)}::smallint and job_id = ${jobId}`);
   const row = rows[0];

@@ -3,7 +3,7 @@
 import { segmentOf } from '../base/ids.ts';
 import { int2s, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { epochMs, type Fragment, part, sql } from './sql.ts';
 
 export interface ForecastFilter {
   queue?: string | undefined;
@@ -21,7 +21,6 @@ export interface ForecastRow {
   type: string;
 }
 
-const ms = (time: Fragment): Fragment => part`(extract(epoch from ${time}) * 1000)::bigint`;
 const at = (timeMs: number): Fragment => part`to_timestamp(${timeMs}::double precision / 1000)`;
 
 /**
@@ -34,7 +33,7 @@ export async function readForecast(
   { after, untilMs, limit, filter }: { after: string; untilMs: number; limit: number; filter: ForecastFilter },
 ): Promise<ForecastRow[]> {
   return db.query<ForecastRow>(sql`
-    select s.job_id, s.rule, s.fixed_delay, ${ms(part`s.next_fire_at`)} as next_ms, ${ms(part`s.planned_until`)} as planned_until_ms,
+    select s.job_id, s.rule, s.fixed_delay, ${epochMs(part`s.next_fire_at`)} as next_ms, ${epochMs(part`s.planned_until`)} as planned_until_ms,
            s.max_runs - s.runs_made as runs_left, j.queue, j.type
     from punctual.schedules s
     join punctual.jobs j using (segment, job_id)
@@ -57,7 +56,7 @@ export async function countWaiting(
   { fromMs, toMs, limit }: { fromMs: number; toMs: number; limit: number },
 ): Promise<WaitingCount[]> {
   return db.query<WaitingCount>(sql`
-    select ${ms(part`w.minute`)} as minute_ms, l.queue, l.type, w.runs
+    select ${epochMs(part`w.minute`)} as minute_ms, l.queue, l.type, w.runs
     from (
       select lane_id, date_trunc('minute', wake_at) as minute, count(*)::integer as runs
       from (

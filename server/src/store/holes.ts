@@ -4,7 +4,7 @@
 import { countBetween } from '../rules/schedule/occurrences.ts';
 import type { ScheduleRule } from '../rules/schedule/rule.ts';
 import type { Queryable } from './database.ts';
-import { sql } from './sql.ts';
+import { epochMs, part, sql } from './sql.ts';
 
 const maxSchedules = 500;
 /** Counting more takes too long for a check. */
@@ -22,8 +22,8 @@ interface Recorded {
 export async function findHole(db: Queryable, deadlineMs: number): Promise<string | null> {
   const rows = await db.query<Recorded>(
     sql`
-    select s.job_id, s.rule, (extract(epoch from case when s.ledger_from is null then j.created_at else least(s.ledger_from, l.first) - interval '1 millisecond' end) * 1000)::bigint as from_ms,
-           (extract(epoch from s.planned_until) * 1000)::bigint as until_ms, coalesce(l.times, 0)::integer as times
+    select s.job_id, s.rule, ${epochMs(part`case when s.ledger_from is null then j.created_at else least(s.ledger_from, l.first) - interval '1 millisecond' end`)} as from_ms,
+           ${epochMs(part`s.planned_until`)} as until_ms, coalesce(l.times, 0)::integer as times
     from (
       select *
       from punctual.schedules

@@ -4,7 +4,7 @@ import { newId } from '../base/ids.ts';
 import { actsOn, type PreparedOperation } from '../rules/operation.ts';
 import type { Database, Queryable } from './database.ts';
 import { findItems } from './operation_items.ts';
-import { part, sql } from './sql.ts';
+import { epochMs, part, sql } from './sql.ts';
 
 /** Rows of a segment in one look of a dry run. */
 const previewRows = 5_000;
@@ -18,7 +18,7 @@ export async function previewOperation(
   segments: readonly number[],
 ): Promise<OperationPlan> {
   const [now] = await db.query<{ started_at: string; started_ms: string }>(sql`
-    select now()::text as started_at, floor(extract(epoch from now()) * 1000) as started_ms`);
+    select now()::text as started_at, ${epochMs(part`now()`)} as started_ms`);
   const search = { ...wanted, started_at: now?.started_at ?? '', started_ms: Number(now?.started_ms) };
   const sample: string[] = [];
   let count = 0;

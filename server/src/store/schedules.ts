@@ -15,7 +15,7 @@ import type { PreparedSchedule } from '../rules/schedule_input.ts';
 import { int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { type LaneKey, laneOfJob } from './lanes.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { epochMs, type Fragment, part, sql } from './sql.ts';
 
 export interface DueSchedule extends LaneKey {
   job_id: string;
@@ -35,8 +35,6 @@ export interface DueSchedule extends LaneKey {
   blocked: number;
 }
 
-const ms = (time: Fragment): Fragment => part`(extract(epoch from ${time}) * 1000)::bigint`;
-
 /** Runs of the job `s` that are not done, apart from those that wait for the end of another and those of backfills. */
 const liveRuns = part`(
   (select count(*) from punctual.running r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit' and r.cause <> 'backfill')
@@ -47,8 +45,8 @@ const liveRuns = part`(
 export async function readDue(db: Queryable, segment: number, limit: number): Promise<DueSchedule[]> {
   return db.query<DueSchedule>(sql`
     select s.job_id, s.turn, s.rule, s.fixed_delay, s.overlap::text as overlap, s.catch_up::text as catch_up, s.max_catch_up_age_ms,
-           s.max_catch_up_count, s.max_runs - s.runs_made as runs_left, ${ms(part`s.next_fire_at`)} as next_ms,
-           ${ms(part`s.planned_until`)} as planned_until_ms, ${ms(part`s.paused_until`)} as paused_until_ms, ${ms(part`now()`)} as now_ms,
+           s.max_catch_up_count, s.max_runs - s.runs_made as runs_left, ${epochMs(part`s.next_fire_at`)} as next_ms,
+           ${epochMs(part`s.planned_until`)} as planned_until_ms, ${epochMs(part`s.paused_until`)} as paused_until_ms, ${epochMs(part`now()`)} as now_ms,
            ${liveRuns} as live,
            (select count(*) from punctual.waiting r where r.segment = s.segment and r.job_id = s.job_id and r.reason = 'overlap')::integer as blocked,
            ${laneOfJob}
@@ -257,7 +255,7 @@ export async function getSchedule(db: Queryable, jobId: string): Promise<Schedul
 
 /** The database's time, in ms since 1970. */
 export async function databaseNow(db: Queryable): Promise<number> {
-  const rows = await db.query<{ now_ms: string }>(sql`select ${ms(part`now()`)} as now_ms`);
+  const rows = await db.query<{ now_ms: string }>(sql`select ${epochMs(part`now()`)} as now_ms`);
   return Number(rows[0]?.now_ms);
 }
 

@@ -62,6 +62,14 @@ export function theOne(column: Fragment, value: Fragment): Fragment {
   return part`${column} >= ${value} and ${column} <= ${value} order by ${column} limit 1`;
 }
 
+/**
+ * A time in whole ms since 1970, as the rules count. Cut and never rounded up: who believes to be half a millisecond later
+ * than the database takes a time that comes in just that moment for one that is over, and loses it.
+ */
+export function epochMs(time: Fragment): Fragment {
+  return part`floor(extract(epoch from ${time}) * 1000)::bigint`;
+}
+
 export type { Fragment };
 
 function flatten(strings: readonly string[], inputs: readonly unknown[], values: unknown[]): string {
