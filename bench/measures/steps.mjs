@@ -8,6 +8,8 @@ import { ask } from '../postgres.mjs';
 
 const step = (...items) => ({ type: jobType, payload: {}, depends_on: items.map((item) => ({ item })) });
 const alone = { type: jobType, payload: {} };
+const stage = (...needs) => ({ type: jobType, payload: {}, needs });
+const named = (steps) => Object.fromEntries(steps.map((one, i) => [`s${i}`, one]));
 const numbers = (from, to) => Array.from({ length: to - from }, (_, k) => from + k);
 
 /** Whatever has an order among its steps is measured as one of these: `submit` gives them to the server. */
@@ -37,6 +39,44 @@ const shapes = [
     steps: 1000,
     submit: (client) =>
       client.jobs.createMany([alone, ...numbers(0, 998).map(() => step(0)), step(...numbers(1, 999))]),
+    valueOf: (ms) => 1_000_000 / ms,
+  },
+  {
+    row: {
+      key: 'workflow_chain',
+      title: 'workflow of 100 steps in a chain, submit to the last end',
+      unit: 'ms',
+      better: 'lower',
+      must: { most: 1000, text: '≤ 1,000' },
+      aim: null,
+    },
+    steps: 100,
+    submit: (client) =>
+      client.workflows.create({
+        name: 'chain',
+        steps: named([stage(), ...numbers(0, 99).map((i) => stage(`s${i}`))]),
+      }),
+    valueOf: (ms) => ms,
+  },
+  {
+    row: {
+      key: 'workflow_fan',
+      title: 'workflow of 1–998–1 steps, fan-out and fan-in, submit to the last end, steps',
+      unit: '/s',
+      better: 'higher',
+      must: { least: 5000, text: '≥ 5,000' },
+      aim: null,
+    },
+    steps: 1000,
+    submit: (client) =>
+      client.workflows.create({
+        name: 'fan',
+        steps: named([
+          stage(),
+          ...numbers(0, 998).map(() => stage('s0')),
+          stage(...numbers(1, 999).map((i) => `s${i}`)),
+        ]),
+      }),
     valueOf: (ms) => 1_000_000 / ms,
   },
 ];
@@ -78,7 +118,8 @@ async function hasEnded(databaseUrl) {
   const [{ yes }] = await ask(
     databaseUrl,
     `select not exists (select from punctual.waiting) and not exists (select from punctual.ready)
-       and not exists (select from punctual.running) as yes`,
+       and not exists (select from punctual.running)
+       and not exists (select from punctual.workflows where ended_at is null) as yes`,
   );
   return yes;
 }
