@@ -1,13 +1,11 @@
 // What decides which runs start: the same drain beside runs that a gate holds, under limits and over priorities, each as a
-// ratio to the plain drain; and how fast ends of runs start what depends on them (steps.mjs). Only ours: peers have nothing
-// to compare.
+// ratio to the plain drain. Only ours: peers have nothing to compare.
 import { Client } from '@punctual/sdk';
 import { checkBook, writeBacklog } from '../backlog.mjs';
 import { openHouse } from '../house.mjs';
 import { jobType } from '../http_producer.mjs';
 import { countStatements, startingTime } from '../statements.mjs';
 import { drainFilled } from './drain.mjs';
-import { measureSteps, stepRows } from './steps.mjs';
 
 const ratio = (key, title, must = null) => ({ key, title, unit: '×', better: 'lower', must, aim: null });
 
@@ -32,7 +30,6 @@ export const flow = {
     ratio('keys_drain', 'the whole drain under those keys ÷ without, time'),
     ratio('limit_drain', 'drain under a type limit above the slots ÷ without, time'),
     ratio('priorities_drain', 'drain over 10 priorities ÷ of one, time'),
-    ...stepRows,
   ],
   peers: [],
   quickPeers: [],
@@ -51,7 +48,6 @@ export const flow = {
     const limit = await drain((_, client) => client.limits.setLane('type', jobType, { max_concurrency: 10_000 }));
     const priorities = await drain(undefined, (i) => ({ priority: i % 10 }));
     const last = await drain();
-    const steps = await inHouse(bench, contestant, (house, client) => measureSteps(bench, house, client));
     const plain = mean(first, last);
     return {
       values: {
@@ -62,14 +58,13 @@ export const flow = {
         keys_drain: keys.seconds / plain.seconds,
         limit_drain: limit.seconds / plain.seconds,
         priorities_drain: priorities.seconds / plain.seconds,
-        ...steps.values,
       },
-      detail: { plain: first, held, keys, limit, priorities, plain_again: last, ...steps.detail },
+      detail: { plain: first, held, keys, limit, priorities, plain_again: last },
     };
   },
 };
 
-async function inHouse(bench, contestant, work) {
+export async function inHouse(bench, contestant, work) {
   const house = await openHouse(bench, contestant, { place: { types: [jobType, 'held'], gated: true } });
   const client = new Client({ url: house.place.url, timeoutMs: 120_000 });
   try {

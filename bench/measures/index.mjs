@@ -17,6 +17,7 @@ import { logs } from './logs.mjs';
 import { memory } from './memory.mjs';
 import { schedules } from './schedules.mjs';
 import { snapshot } from './snapshot.mjs';
+import { steps } from './steps.mjs';
 import { submit } from './submit.mjs';
 
 export const measures = [
@@ -32,5 +33,6 @@ export const measures = [
   snapshot,
   schedules,
   flow,
+  steps,
   logs,
 ];

@@ -1,10 +1,10 @@
 // How fast ends of runs start what depends on them. Each shape is one submit of jobs that do nothing, to a warm server with
-// an idle worker; the time counts from the submit call until the store says that all have ended. A part of the measure
-// `flow`.
+// an idle worker; the time counts from the submit call until the store says that all have ended. Only ours.
 import { tick, until } from '../clock.mjs';
 import { jobType } from '../http_producer.mjs';
 import { median } from '../numbers.mjs';
 import { ask } from '../postgres.mjs';
+import { inHouse } from './flow.mjs';
 
 const step = (...items) => ({ type: jobType, payload: {}, depends_on: items.map((item) => ({ item })) });
 const alone = { type: jobType, payload: {} };
@@ -81,15 +81,22 @@ const shapes = [
   },
 ];
 
-export const stepRows = shapes.map(({ row }) => row);
+export const steps = {
+  name: 'steps',
+  byName: true,
+  rows: shapes.map(({ row }) => row),
+  peers: [],
+  quickPeers: [],
+  measure: (bench, contestant) => inHouse(bench, contestant, (house, client) => takeShapes(bench, house, client)),
+};
 
-export async function measureSteps(bench, house, client) {
+async function takeShapes(bench, house, client) {
   const worker = await house.startWorker();
   await house.warmUp();
   const times = bench.quick ? 3 : 10;
   const values = {};
   const detail = {};
-  for (const { row, steps, submit, valueOf } of shapes) {
+  for (const { row, steps: count, submit, valueOf } of shapes) {
     const tookMs = [];
     let before = null;
     // Of the first nothing is kept: a service runs for weeks.
@@ -101,14 +108,14 @@ export async function measureSteps(bench, house, client) {
       await until(`all steps of a ${row.key} have ended`, () => hasEnded(house.place.databaseUrl), { everyMs: 5 });
       const ms = tick() - begun;
       const { n } = await worker.ask('report');
-      if (n !== steps) throw new Error(`${n} of ${steps} steps of a ${row.key} were started`);
+      if (n !== count) throw new Error(`${n} of ${count} steps of a ${row.key} were started`);
       if (i > 0) tookMs.push(ms);
     }
     values[row.key] = valueOf(median(tookMs));
     detail[row.key] = {
-      steps,
+      steps: count,
       took_ms: tookMs.map(Math.round),
-      ...house.cost(before, await house.moment(), steps * times),
+      ...house.cost(before, await house.moment(), count * times),
     };
   }
   return { values, detail };

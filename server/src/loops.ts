@@ -11,6 +11,7 @@ import type { Claimer } from './dispatch/claim.ts';
 import { dropOnce } from './dispatch/drop.ts';
 import type { Flow } from './dispatch/flow.ts';
 import { type Followers, tailEveryMs } from './dispatch/followers.ts';
+import { handOverTo } from './dispatch/hand_over.ts';
 import { reapOnce } from './dispatch/reap.ts';
 import type { Starts } from './dispatch/starts.ts';
 import type { Sync } from './dispatch/sync.ts';
@@ -217,6 +218,7 @@ export function startLoops({
   const workflows = new Workflows({
     ...{ db, lanes, segments, log, memory: new WorkflowMemory() },
     defaultPriority: (queue) => flow.table.defaultPriority(queue),
+    handOver: handOverTo(claimer),
     onReady: (segment) => ready(segment),
     onNews: () => steps.wake(),
   });

@@ -12,6 +12,7 @@ import { Breakers } from './dispatch/breakers.ts';
 import { Claimer } from './dispatch/claim.ts';
 import { Flow } from './dispatch/flow.ts';
 import { Followers } from './dispatch/followers.ts';
+import { handOverTo } from './dispatch/hand_over.ts';
 import { Renewer } from './dispatch/renew.ts';
 import { Sessions } from './dispatch/sessions.ts';
 import { Starts } from './dispatch/starts.ts';
@@ -107,7 +108,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     if (what.nextMs != null) loops.dueWithin(what.nextMs);
     if (touched.length > 0 || what.nextMs != null) announcer.say(what);
   };
-  const submits: Omit<SubmitterOptions, 'claimer'> = {
+  const submits: Omit<SubmitterOptions, 'handOver'> = {
     db,
     lanes,
     segments,
@@ -129,7 +130,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       for (const segment of where) loops.planSoon(segment);
     },
   };
-  const submitter = new Submitter({ ...submits, claimer });
+  const submitter = new Submitter({ ...submits, handOver: handOverTo(claimer) });
   const uniqueSubmitter = new UniqueSubmitter({
     ...submits,
     atOnce: Math.max(1, Math.floor(config.pool_size / 3)),

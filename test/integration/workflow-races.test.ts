@@ -36,7 +36,7 @@ before(async () => {
 });
 beforeEach(async () => {
   await book.clear('workflows', 'workflow_steps', 'jobs', 'waiting', 'ready', 'running', 'ended_runs', 'dead_letters');
-  const parts = { db, lanes: book.lanes, segments: 16, defaultPriority: () => 5 };
+  const parts = { db, lanes: book.lanes, segments: 16, handOver: () => null, defaultPriority: () => 5 };
   one = { ...parts, memory: new WorkflowMemory() };
   two = { ...parts, memory: new WorkflowMemory() };
 });

@@ -14,21 +14,19 @@ import type { Metrics } from '../base/metrics.ts';
 import type { Need } from '../rules/dependency.ts';
 import { type PreparedJob, sameJob } from '../rules/job.ts';
 import { segmentOfKey, segmentOfUserKey } from '../rules/segment.ts';
-import type { ClaimedRun } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
 import {
-  areAlike,
   type CreatedJobs,
   createJobs,
   findJobs,
   getSubmission,
+  type HandOver,
   isTakenId,
   type NewJob,
   type NewSubmission,
 } from '../store/jobs.ts';
 import { type Lanes, laneKeyOf } from '../store/lanes.ts';
 import type { NewNeed } from '../store/needs.ts';
-import type { Claimer } from './claim.ts';
 
 export interface SubmitKey {
   user_id: string;
@@ -67,7 +65,7 @@ export interface SubmitterOptions {
   lanes: Lanes;
   segments: number;
   maxWaiting: number;
-  claimer: Claimer;
+  handOver: HandOver;
   metrics: Metrics;
   /**
    * Told after each commit: where runs are ready, where they must be admitted first, where they wait, and in how many ms
@@ -84,8 +82,6 @@ export interface SubmitterOptions {
 const maxFlushes = 2;
 const maxBatchJobs = 1000;
 const minSecondFlush = 100;
-/** More at once are better spread over workers by a claim. */
-const maxHandOver = 100;
 
 export class Submitter {
   readonly #options: SubmitterOptions;
@@ -268,18 +264,15 @@ export class Submitter {
 
   /** Leases the runs at once where a worker waits for just that, or lets them be claimed. */
   async #create(rows: readonly NewJob[], submissions: readonly NewSubmission[]): Promise<CreatedJobs> {
-    const { db, claimer } = this.#options;
-    const lane_id = rows[0]?.lane_id ?? 0;
-    const reservation = rows.length <= maxHandOver && areAlike(rows) ? claimer.reserve(lane_id, rows.length) : null;
-    if (reservation === null) return createJobs(db, rows, submissions);
-    const { session, lease_id } = reservation;
+    const { db, handOver } = this.#options;
+    const offer = handOver(rows);
+    if (offer === null) return createJobs(db, rows, submissions);
     try {
-      const grant = { session_id: session.session_id, worker_id: session.worker_id, lease_id };
-      const created = await createJobs(db, rows, submissions, grant);
-      claimer.handOver(reservation, toGranted(rows, created));
+      const created = await createJobs(db, rows, submissions, offer.grant);
+      offer.committed(created);
       return created;
     } catch (error) {
-      claimer.abandon(reservation, isTakenId(error));
+      offer.failed(isTakenId(error));
       throw error;
     }
   }
@@ -324,32 +317,6 @@ export function whereTo(rows: readonly NewJob[], created: CreatedJobs, lanes: La
   }
   const lane = rows[0]?.lane_id;
   return { ...where, lane: rows.every((row) => row.lane_id === lane) ? lane : undefined };
-}
-
-/** The runs as a claim would have read them. */
-function toGranted(rows: readonly NewJob[], { granted, won }: CreatedJobs): ClaimedRun[] {
-  const kept = new Set(won);
-  const runs: ClaimedRun[] = [];
-  for (const [i, { job, job_id, run_id, lane_id, submission }] of rows.entries()) {
-    if (granted === null || (submission !== null && !kept.has(submission))) continue;
-    const { name, user_id, payload, max_retries, timeout_ms } = job;
-    const fence = String(granted.fence + i + 1);
-    const fixed = { slot: 1, attempt: 1, scheduled_for: null, executor: null, flag: null };
-    runs.push({
-      ...fixed,
-      run_id,
-      job_id,
-      lane_id,
-      fence,
-      due_at: granted.due_at,
-      name,
-      user_id,
-      payload,
-      max_retries,
-      timeout_ms,
-    });
-  }
-  return runs;
 }
 
 function toCreated(jobId: string, job: PreparedJob | undefined): JobCreated {

@@ -22,7 +22,7 @@ export interface UniqueOnce extends SubmitKey {
   job_id: string | null;
 }
 
-export interface UniqueSubmitterOptions extends Omit<SubmitterOptions, 'claimer'> {
+export interface UniqueSubmitterOptions extends Omit<SubmitterOptions, 'handOver'> {
   /** How many at a time: each may wait for the lock of a key with a connection in its hand, and others need some too. */
   atOnce: number;
   /** Told after the commit: in which segments runs were moved. */

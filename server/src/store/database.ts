@@ -12,7 +12,10 @@ export interface Queryable {
 }
 
 export interface Database extends Queryable {
-  /** All or nothing, on one connection. */
+  /**
+   * All or nothing, on one connection. Statements travel without waiting for the answers to those before them: `begin` with
+   * the first, and those that `work` does not wait for with `commit`. If one fails, so does the transaction.
+   */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
@@ -52,6 +55,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     ...connectionOptions(options.url, options.queryTimeoutMs),
     max: options.poolSize,
     idleTimeoutMillis: 60_000,
+    pipeline: true,
   });
   // An idle connection that breaks is removed by the pool; without a listener it would end the process.
   pool.on('error', (error) => options.onUnavailable?.(error));
@@ -86,14 +90,23 @@ export function openDatabase(options: DatabaseOptions): Database {
       withClient((client) => run(client, statement, deadlineMs)),
     transaction: (work) =>
       withClient(async (client) => {
-        await plain(client, 'begin', options.queryTimeoutMs);
+        const sent: Promise<unknown>[] = [];
+        const send = <T>(query: Promise<T>): Promise<T> => {
+          sent.push(query);
+          // Whoever waits for it hears of its failure, and so does the end of the transaction.
+          query.catch(() => {});
+          return query;
+        };
+        void send(plain(client, 'begin', options.queryTimeoutMs));
         try {
           const result = await work({
-            query: (statement, deadlineMs = options.queryTimeoutMs) => run(client, statement, deadlineMs),
+            query: (statement, deadlineMs = options.queryTimeoutMs) => send(run(client, statement, deadlineMs)),
           });
-          await plain(client, 'commit', options.queryTimeoutMs);
+          void send(plain(client, 'commit', options.queryTimeoutMs));
+          await Promise.all(sent);
           return result;
         } catch (error) {
+          await Promise.allSettled(sent);
           if (!isUnavailable(error)) await plain(client, 'rollback', options.queryTimeoutMs);
           throw error;
         }

@@ -60,6 +60,18 @@ export interface DirectGrant {
   lease_id: string;
 }
 
+/**
+ * Offers new runs to a worker that waits for such; null when they are better claimed. Who takes the offer says whether the
+ * statement was committed, or failed; `certain` that it wrote nothing.
+ */
+export type HandOver = (rows: readonly NewJob[]) => Offer | null;
+
+export interface Offer {
+  grant: DirectGrant;
+  committed: (created: CreatedJobs) => void;
+  failed: (certain: boolean) => void;
+}
+
 /** One statement and one commit for any number of submits. With `grant`, jobs that are alike are leased to it at once. */
 export async function createJobs(
   db: Queryable,
@@ -130,7 +142,7 @@ async function createAlike(
              payload, ${job.max_retries}::smallint, ${job.timeout_ms}::integer${columns}
       from input
     ),
-    placed as (${grant === null ? intoReady(lane_id, stepped) : intoRunning(lane_id, grant)})
+    placed as (${grant === null ? intoReady(lane_id, stepped) : intoRunning(lane_id, stepped, grant)})
     select ${keyed ? part`(select array_agg(w.job_id::text) from won w)` : part`null`} as won, now()::text as due_at,
            (select i.seq - i.place from input i limit 1) as fence`);
   const { won = null, due_at = '', fence = null } = rows[0] ?? {};
@@ -149,10 +161,10 @@ function intoReady(laneId: number, stepped: boolean): Fragment {
       from input`;
 }
 
-function intoRunning(laneId: number, { session_id, worker_id, lease_id }: DirectGrant): Fragment {
+function intoRunning(laneId: number, stepped: boolean, { session_id, worker_id, lease_id }: DirectGrant): Fragment {
   return part`
       insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at)
-      select segment, run_id, job_id, ${laneId}::integer, 1, 'submit', ${lease_id}::uuid, ${session_id}::uuid, ${worker_id}::text, now(), now()
+      select segment, run_id, job_id, ${laneId}::integer, 1, ${causeOf(stepped)}, ${lease_id}::uuid, ${session_id}::uuid, ${worker_id}::text, now(), now()
       from input`;
 }
 

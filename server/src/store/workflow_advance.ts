@@ -21,7 +21,15 @@ import type { GraphStep } from '../rules/workflow/definition.ts';
 import { type Batch, type LockedWorkflow, type Outlook, type WorkflowParts, withWorkflows } from './workflow_batch.ts';
 import type { KnownWorkflow } from './workflow_memory.ts';
 import { loadResults } from './workflow_results.ts';
-import { type NotedStep, nextItems, noteExpired, noteRuns, noteWithin, type StepOfJob } from './workflow_steps.ts';
+import {
+  type Held,
+  type NotedStep,
+  nextItems,
+  noteExpired,
+  noteRuns,
+  noteWithin,
+  type StepOfJob,
+} from './workflow_steps.ts';
 
 /** What may have happened to a workflow. */
 export interface News {
@@ -34,9 +42,10 @@ export interface News {
 
 export async function advanceWorkflows(parts: WorkflowParts, segment: number, news: readonly News[]): Promise<Outlook> {
   const ids = news.map((one) => one.workflow_id);
-  const { outlook } = await withWorkflows(parts, { segment, ids }, async (batch) => {
+  const ask = (held: Held): Promise<NotedStep[]> => noteNews(held, news);
+  const { outlook } = await withWorkflows(parts, { segment, ids, ask }, async (batch, noted = []) => {
     const touched = new Set<string>();
-    for (const step of await noteNews(batch, news)) {
+    for (const step of noted) {
       noteStep(batch.locked.get(step.workflow_id), step);
       touched.add(step.workflow_id);
     }
@@ -45,13 +54,13 @@ export async function advanceWorkflows(parts: WorkflowParts, segment: number, ne
   return outlook;
 }
 
-async function noteNews(batch: Batch, news: readonly News[]): Promise<NotedStep[]> {
+async function noteNews(held: Held, news: readonly News[]): Promise<NotedStep[]> {
   const noted = await noteRuns(
-    batch,
+    held,
     news.flatMap(({ ends }) => ends),
   );
   const others = news.flatMap((one) => (one.others ? [one.workflow_id] : []));
-  if (others.length > 0) noted.push(...(await noteExpired(batch, others)), ...(await noteWithin(batch, others)));
+  if (others.length > 0) noted.push(...(await noteExpired(held, others)), ...(await noteWithin(held, others)));
   return noted;
 }
 

@@ -4,7 +4,7 @@ import { PunctualError } from '@punctual/contract';
 import { type Ended, type Situation, type StepNow } from '../rules/workflow/advance.ts';
 import { texts, uuids } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
-import { createJobs, type NewJob } from './jobs.ts';
+import { type CreatedJobs, createJobs, type HandOver, type NewJob, type Offer } from './jobs.ts';
 import { type LaneKey, type Lanes, laneKeyOf } from './lanes.ts';
 import { sql } from './sql.ts';
 import type { KnownWorkflow, WorkflowMemory, WorkflowText } from './workflow_memory.ts';
@@ -27,6 +27,7 @@ export interface WorkflowParts {
   memory: WorkflowMemory;
   segments: number;
   defaultPriority: (queue: string) => number;
+  handOver: HandOver;
   /** Its transactions are parts of another, which makes the lanes. */
   nested?: true;
 }
@@ -92,32 +93,45 @@ export async function withLanes<T>(lanes: Lanes, transaction: () => Promise<T>):
   }
 }
 
-/** Does the work with the rows of these workflows held, writes what it gathered, and commits. */
-export async function withWorkflows<T>(
+/**
+ * Does the work with the rows of these workflows held, writes what it gathered, and commits. What `ask` sends travels with
+ * the statement that takes the rows, and is done once they are held; the work gets its answer.
+ */
+export async function withWorkflows<T, Asked = void>(
   parts: WorkflowParts,
-  { segment, ids }: { segment: number; ids: readonly string[] },
-  work: (batch: Batch) => Promise<T>,
+  { segment, ids, ask }: { segment: number; ids: readonly string[]; ask?: (held: Held) => Promise<Asked> },
+  work: (batch: Batch, asked: Asked | undefined) => Promise<T>,
 ): Promise<{ answer: T; outlook: Outlook }> {
   const locked: Batch['locked'] = new Map();
   const changed: Batch['changed'] = new Map();
-  const once = (): Promise<{ answer: T; outlook: Outlook }> => {
+  const hand: { offer: Offer | null } = { offer: null };
+  const once = (): Promise<{ answer: T; outlook: Outlook; created: Promise<CreatedJobs> | null }> => {
     locked.clear();
     changed.clear();
     return parts.db.transaction(async (tx) => {
       const empty = { jobs: [], steps: [], items: [], maps: [], inner: [], moves: 0 };
       const batch: Batch = { parts, tx, segment, at: null, locked, changed, ...empty };
-      if (ids.length > 0) await lockWorkflows(batch, ids);
-      const answer = await work(batch);
-      return { answer, outlook: await writeBatch(batch) };
+      const [, asked] = await Promise.all([ids.length > 0 ? lockWorkflows(batch, ids) : null, ask?.(batch)]);
+      const answer = await work(batch, asked);
+      placeJobs(batch.jobs, parts.lanes);
+      // Within another transaction it is not known here when that is committed.
+      if (parts.nested !== true) hand.offer = parts.handOver(batch.jobs);
+      return { answer, ...writeBatch(batch, hand.offer) };
     });
   };
-  const done = parts.nested === true ? await once() : await withLanes(parts.lanes, once);
-  // Only what is committed is remembered.
-  for (const workflowId of changed.keys()) {
-    const { known, turn, states } = locked.get(workflowId) as LockedWorkflow;
-    known.steps = { turn: turn + 1, states };
+  try {
+    const { answer, outlook, created } = await (parts.nested === true ? once() : withLanes(parts.lanes, once));
+    if (created !== null) hand.offer?.committed(await created);
+    // Only what is committed is remembered.
+    for (const workflowId of changed.keys()) {
+      const { known, turn, states } = locked.get(workflowId) as LockedWorkflow;
+      known.steps = { turn: turn + 1, states };
+    }
+    return { answer, outlook };
+  } catch (error) {
+    hand.offer?.failed(false);
+    throw error;
   }
-  return done;
 }
 
 /** The workflow, or the error that there is none. */
@@ -192,33 +206,36 @@ async function readTexts(tx: Queryable, segment: number, ids: readonly string[])
 /** Jobs of one statement: the numbers under which they arrive have room for so many. */
 const maxChunk = 1000;
 
-async function writeBatch(batch: Batch): Promise<Outlook> {
-  const { tx, segment, parts } = batch;
+/** None of the statements needs the answer of another: they travel with the commit, which waits for them. */
+function writeBatch(batch: Batch, offer: Offer | null): { outlook: Outlook; created: Promise<CreatedJobs> | null } {
+  const { tx, segment } = batch;
   const begun = batch.jobs.flatMap(({ job_id, step }) =>
     step === undefined ? [] : [{ workflow_id: step.workflow_id, step: step.step, item: step.item ?? -1, job_id }],
   );
   const outlook: Outlook = { ready: new Set(), parents: new Set(), moves: batch.moves, begun };
-  if (batch.inner.length > 0) await insertInner(tx, segment, batch.inner);
-  placeJobs(batch.jobs, parts.lanes);
-  for (const job of batch.jobs) outlook.ready.add(job.segment);
-  for (const some of chunks(batch.jobs)) await createJobs(tx, some, []);
+  if (offer === null) for (const job of batch.jobs) outlook.ready.add(job.segment);
   const turns = [...batch.changed].map(([workflow_id, ended]) => ({
     workflow_id,
     outcome: ended?.outcome ?? null,
     result: ended?.result ?? null,
   }));
+  const writes: Promise<unknown>[] = [];
+  if (batch.inner.length > 0) writes.push(insertInner(tx, segment, batch.inner));
+  const creates = [...chunks(batch.jobs)].map((some) => createJobs(tx, some, [], offer?.grant ?? null));
   const [first, ...rest] = chunks(batch.steps);
-  if (first !== undefined) await writeSteps(batch, { steps: first, turns });
-  else if (turns.length > 0) await writeTurns(batch, turns);
-  for (const steps of rest) await writeSteps(batch, { steps, turns: [] });
-  for (const map of batch.items) await beginItems(batch, map);
-  for (const map of batch.maps) await writeMap(batch, map);
+  if (first !== undefined) writes.push(writeSteps(batch, { steps: first, turns }));
+  else if (turns.length > 0) writes.push(writeTurns(batch, turns));
+  for (const steps of rest) writes.push(writeSteps(batch, { steps, turns: [] }));
+  for (const map of batch.items) writes.push(beginItems(batch, map));
+  for (const map of batch.maps) writes.push(writeMap(batch, map));
   for (const [workflowId, ended] of batch.changed) {
     const { known } = batch.locked.get(workflowId) as LockedWorkflow;
     if (ended !== null) outlook.moves++;
     if (ended !== null && known.parent_id !== null) outlook.parents.add(known.parent_id);
   }
-  return outlook;
+  // The transaction fails with any of them, and says why.
+  Promise.all([...writes, ...creates]).catch(() => {});
+  return { outlook, created: creates[0] ?? null };
 }
 
 function placeJobs(jobs: readonly NewJob[], lanes: Lanes): void {

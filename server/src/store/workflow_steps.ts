@@ -7,16 +7,26 @@ import { int2s, int4s, int8s, texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
-/** A transaction that holds the rows of workflows of a segment, and since when; null: since it began. */
+/** A transaction that holds the rows of workflows of a segment, or has asked for them in a statement before. */
 export interface Held {
   tx: Queryable;
   segment: number;
+  /** When it got hold of them, or later noted an end; null: not known, or there were none. */
   at: string | null;
 }
 
-/** The time of what a transaction writes: when it got hold of the rows, so that what comes later has a later time. */
+/** The time of what follows from the ends that were noted. What comes after them has no earlier time than they. */
 export function momentOf(at: string | null): Fragment {
   return part`coalesce(${at}::timestamptz, now())`;
+}
+
+/** The time of an end that is noted: after it got hold of the rows, whoever had them before. */
+const moment = part`(select clock_timestamp())`;
+
+/** Remembers the time at which ends were noted. */
+function took<Row extends { at: string }>(held: Held, rows: Row[]): Row[] {
+  held.at = rows.at(-1)?.at ?? held.at;
+  return rows;
 }
 
 /** A step or an item of a map, by the job that did it. */
@@ -85,17 +95,18 @@ export async function noteRuns(held: Held, steps: readonly StepOfJob[]): Promise
 
 /** No join, so that the plan is the same for one run and for a thousand. */
 async function note(
-  { tx, segment, at }: Held,
+  held: Held,
   runIds: readonly string[],
   { outcome, reason }: Pick<RunOutcome, 'outcome' | 'reason'>,
 ): Promise<NotedStep[]> {
   if (runIds.length === 0) return [];
-  const rows = await tx.query<Pick<NotedStep, 'workflow_id' | 'step' | 'item'>>(sql`
+  const { tx, segment } = held;
+  const rows = await tx.query<Pick<NotedStep, 'workflow_id' | 'step' | 'item'> & { at: string }>(sql`
     update punctual.workflow_steps
-    set outcome = ${outcome}, reason = ${reason}, ended_at = ${momentOf(at)}
+    set outcome = ${outcome}, reason = ${reason}, ended_at = ${moment}
     where segment = ${segment}::smallint and run_id = any (${uuids(runIds, (id) => id)}::uuid[]) and outcome is null
-    returning workflow_id, step, item`);
-  return rows.map((row) => ({ ...row, outcome, reason }));
+    returning workflow_id, step, item, ended_at::text as at`);
+  return took(held, rows).map(({ workflow_id, step, item }) => ({ workflow_id, step, item, outcome, reason }));
 }
 
 async function readOutcomes(tx: Queryable, runIds: readonly string[]): Promise<RunOutcome[]> {
@@ -114,25 +125,27 @@ async function readOutcomes(tx: Queryable, runIds: readonly string[]): Promise<R
 }
 
 /** Waits whose time is over fail. */
-export async function noteExpired({ tx, segment, at }: Held, workflowIds: readonly string[]): Promise<NotedStep[]> {
-  return tx.query<NotedStep>(sql`
+export async function noteExpired(held: Held, workflowIds: readonly string[]): Promise<NotedStep[]> {
+  const rows = await held.tx.query<NotedStep & { at: string }>(sql`
     update punctual.workflow_steps
-    set outcome = 'FAILED', reason = 'timed_out', error = 'Nobody completed the step in time.', ended_at = ${momentOf(at)},
+    set outcome = 'FAILED', reason = 'timed_out', error = 'Nobody completed the step in time.', ended_at = ${moment},
         token = encode(sha256(token::bytea), 'hex')
-    where segment = ${segment}::smallint and workflow_id = any (${workflowIds}::uuid[]) and outcome is null and expires_at <= now()
-    returning workflow_id, step, item, outcome, reason`);
+    where segment = ${held.segment}::smallint and workflow_id = any (${workflowIds}::uuid[]) and outcome is null and expires_at <= now()
+    returning workflow_id, step, item, outcome, reason, ended_at::text as at`);
+  return took(held, rows);
 }
 
 /** Workflows within that have ended. */
-export async function noteWithin({ tx, segment, at }: Held, workflowIds: readonly string[]): Promise<NotedStep[]> {
-  return tx.query<NotedStep>(sql`
+export async function noteWithin(held: Held, workflowIds: readonly string[]): Promise<NotedStep[]> {
+  const rows = await held.tx.query<NotedStep & { at: string }>(sql`
     update punctual.workflow_steps s
-    set outcome = c.outcome, reason = case when c.outcome = 'SUCCESS' then null else 'workflow_' || lower(c.outcome) end, ended_at = ${momentOf(at)},
+    set outcome = c.outcome, reason = case when c.outcome = 'SUCCESS' then null else 'workflow_' || lower(c.outcome) end, ended_at = ${moment},
         error = case when c.outcome = 'FAILED' then 'The workflow ' || c.workflow_id || ' failed.' end
     from punctual.workflows c
-    where s.segment = ${segment}::smallint and s.workflow_id = any (${workflowIds}::uuid[]) and s.outcome is null
+    where s.segment = ${held.segment}::smallint and s.workflow_id = any (${workflowIds}::uuid[]) and s.outcome is null
       and c.segment = s.segment and c.workflow_id = s.child_id and c.ended_at is not null
-    returning s.workflow_id, s.step, s.item, s.outcome, s.reason`);
+    returning s.workflow_id, s.step, s.item, s.outcome, s.reason, s.ended_at::text as at`);
+  return took(held, rows);
 }
 
 interface StepRow extends Omit<StepNow, 'map'> {
