@@ -11,29 +11,12 @@ import { checkInvariants } from '@punctual/server/internal/store/invariants';
 import { createDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
-import { type LedgerLine, readLedger, startLedgerWorker } from '../support/ledger.ts';
+import { mostAtOnce, readLedger, startLedgerWorker } from '../support/ledger.ts';
 import { startServerProcess } from '../support/process.ts';
 
 const keys = 50;
 const runsOfEach = 12;
 const kills = 6;
-
-/** The most that ran at once: each attempt runs from its first to its last line. */
-function mostAtOnce(lines: readonly LedgerLine[]): number {
-  const spans = new Map<string, { from: number; to: number }>();
-  for (const { run_id, attempt, at_ms } of lines) {
-    const name = `${run_id} ${attempt}`;
-    const { from, to } = spans.get(name) ?? { from: at_ms, to: at_ms };
-    spans.set(name, { from: Math.min(from, at_ms), to: Math.max(to, at_ms) });
-  }
-  const steps = [...spans.values()].flatMap(({ from, to }) => [
-    { at: from, by: 1 },
-    { at: to, by: -1 },
-  ]);
-  steps.sort((a, b) => a.at - b.at || a.by - b.by);
-  let running = 0;
-  return steps.reduce((most, { by }) => Math.max(most, (running += by)), 0);
-}
 
 test('three servers, workers killed with -9, fifty keys: never more of a key at once than its limit, and all is done', async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'punctual-keys-'));

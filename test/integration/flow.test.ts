@@ -136,6 +136,38 @@ test('behind a held gate runs wait in their order', async () => {
   );
 });
 
+test('a gate that closes while a claim is under way: what was claimed goes back where it was, and nothing starts', async () => {
+  await using house = await openHouse({ segments: 1 });
+  for (let i = 0; i < 5; i++) await create(house, { payload: i });
+  const hand = new Hand(house.url, { slots: 2 });
+  // The claim waits for the table of running runs, as it would for a slow database, until the gate is closed.
+  const waiting = await house.db.transaction(async (tx) => {
+    await tx.query({ name: '', text: 'lock table punctual.running in exclusive mode', values: [] });
+    const call = hand.call({ wait: true });
+    await eventually(async () =>
+      assert.equal(
+        (
+          await house.db.query({
+            ...{ name: '', values: [] },
+            text: `select from pg_locks where relation = 'punctual.running'::regclass and not granted`,
+          })
+        ).length,
+        1,
+      ),
+    );
+    await house.client.gates.set('type', 'echo', { state: 'hold' });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    return { call };
+  });
+  assert.deepEqual((await waiting.call).runs, []);
+  assert.deepEqual([await house.count('ready'), await house.count('running')], [5, 0]);
+  await house.client.gates.set('type', 'echo', { state: 'open' });
+  assert.deepEqual(
+    (await drain(hand, 5)).map((run) => [run.payload, run.attempt_number]),
+    [0, 1, 2, 3, 4].map((payload) => [payload, 1]),
+  );
+});
+
 test('a gate that drops ends each due run as DROPPED, with its record, and never starts one', async () => {
   await using house = await openHouse({
     servers: 2,

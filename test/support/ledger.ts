@@ -60,3 +60,20 @@ export function overlaps(lines: readonly LedgerLine[]): string[] {
   }
   return found;
 }
+
+/** The most that ran at once: each attempt runs from its first to its last line. */
+export function mostAtOnce(lines: readonly LedgerLine[]): number {
+  const spans = new Map<string, { from: number; to: number }>();
+  for (const { run_id, attempt, at_ms } of lines) {
+    const name = `${run_id} ${attempt}`;
+    const { from, to } = spans.get(name) ?? { from: at_ms, to: at_ms };
+    spans.set(name, { from: Math.min(from, at_ms), to: Math.max(to, at_ms) });
+  }
+  const steps = [...spans.values()].flatMap(({ from, to }) => [
+    { at: from, by: 1 },
+    { at: to, by: -1 },
+  ]);
+  steps.sort((a, b) => a.at - b.at || a.by - b.by);
+  let running = 0;
+  return steps.reduce((most, { by }) => Math.max(most, (running += by)), 0);
+}

@@ -5,21 +5,21 @@
 // Lanes under a limit are claimed by a statement that asks for room (store/claim_limited.ts). When there is none the
 // segment is starved: it is looked at again when a place or a unit of the rate is free, or at the next poll.
 import { monotonicMs } from '../base/clock.ts';
-import { groupBySegment, newToken, segmentOf } from '../base/ids.ts';
+import { newToken } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import type { FlowTable } from '../rules/flow.ts';
 import { keptBy } from '../store/checkpoints.ts';
 import { type ClaimedRun, type ClaimOrder, claimRuns } from '../store/claim.ts';
 import { claimLimited } from '../store/claim_limited.ts';
 import type { Database } from '../store/database.ts';
-import type { Lane, Lanes } from '../store/lanes.ts';
-import { type Settlement, settleRuns } from '../store/settle.ts';
+import type { Lanes } from '../store/lanes.ts';
+import { compareSoon, Deliverer } from './deliver.ts';
 import type { Flow } from './flow.ts';
 import { HotSegments } from './hot_segments.ts';
 import { LowWater } from './low_water.ts';
 import { isLimited, lanesUpTo, type ServedLane, type ServedLanes, serveLanes, serves } from './served_lanes.ts';
 import { freeSlots, type Session } from './sessions.ts';
-import { settleAstray } from './settle.ts';
 import type { Starts } from './starts.ts';
 
 export interface ClaimerOptions {
@@ -68,6 +68,8 @@ export interface Reservation {
   session: Session;
   count: number;
   lease_id: string;
+  /** By these rules the lane was open. */
+  by: FlowTable;
 }
 
 export class Claimer {
@@ -75,6 +77,7 @@ export class Claimer {
   readonly #all: readonly number[];
   readonly #groups = new Map<string, Group>();
   readonly #lowWater = new LowWater();
+  readonly #deliverer: Deliverer;
   #claims = 0;
   #turn = 0;
   /** Monotonic ms at which a rate has units again. */
@@ -83,6 +86,7 @@ export class Claimer {
 
   constructor(options: ClaimerOptions) {
     this.#options = options;
+    this.#deliverer = new Deliverer({ ...options, onPutBack: (segment) => this.wake([segment], { late: true }) });
     this.#all = Array.from({ length: options.segments }, (_, i) => i);
   }
 
@@ -197,14 +201,14 @@ export class Claimer {
     }
     if (idle === null) return null;
     idle.reserved += count;
-    return { session: idle, count, lease_id: newToken() };
+    return { session: idle, count, lease_id: newToken(), by: this.#options.flow.table };
   }
 
   /** Ends a reservation and sends what was leased under it. */
-  handOver({ session, count, lease_id }: Reservation, runs: readonly ClaimedRun[]): void {
+  handOver({ session, count, lease_id, by }: Reservation, runs: readonly ClaimedRun[]): void {
     session.reserved -= count;
     this.#options.metrics.runsHandedOver.inc(runs.length);
-    void this.#deliver(runs, lease_id, [session]);
+    void this.#deliverer.deliver(runs, { lease_id, slots: [session], by });
   }
 
   /** The statement failed, or unless we are certain, seemed to: what it may have leased is found in the book. */
@@ -225,13 +229,14 @@ export class Claimer {
       const slots = takeSlots(group.sessions);
       if (slots.length === 0) continue;
       const lease_id = newToken();
+      const by = this.#options.flow.table;
       try {
         const order = { segment, lanes, slots, lease_id };
         const runs = await this.#withKept(segment, await claimRuns(this.#options.db, order, 'due'));
         release(slots);
         taken += runs.length;
         this.#options.onClaimed?.(segment, runs);
-        await this.#deliver(runs, lease_id, slots);
+        await this.#deliverer.deliver(runs, { lease_id, slots, by });
       } catch (error) {
         this.#claimFailed(slots);
         throw error;
@@ -259,7 +264,7 @@ export class Claimer {
         const order = { segment, lanes, slots, lease_id };
         const runs = await this.#withKept(segment, await claimRuns(this.#options.db, order));
         release(slots);
-        await this.#deliver(runs, lease_id, slots);
+        await this.#deliverer.deliver(runs, { lease_id, slots, by: null });
         if (runs[0] !== undefined) return runs[0].run_id;
       } catch (error) {
         this.#claimFailed(slots);
@@ -302,6 +307,7 @@ export class Claimer {
     }));
     const lease_id = newToken();
     const begun = monotonicMs();
+    const by = this.#options.flow.table;
     try {
       const order = { segment, lanes, slots, lease_id };
       const runs = lanes.length === 0 ? [] : await this.#withKept(segment, await this.#take(group, order));
@@ -315,7 +321,7 @@ export class Claimer {
       const full = runs.length === slots.length;
       if (full) group.behind.add(segment);
       else if (all) group.behind.delete(segment);
-      await this.#deliver(runs, lease_id, slots);
+      await this.#deliverer.deliver(runs, { lease_id, slots, by });
       if (full) return Math.max(...runs.map((run) => served.rankOf.get(run.lane_id) ?? 0));
       return all ? null : upTo + 1;
     } catch (error) {
@@ -349,44 +355,6 @@ export class Claimer {
     if (at >= this.#refillAt) return;
     this.#refillAt = at;
     this.#options.onRefill();
-  }
-
-  /** Sends runs to their sessions; those that must not start, or whose session is gone, are settled instead. */
-  async #deliver(runs: readonly ClaimedRun[], lease_id: string, slots: readonly Session[]): Promise<void> {
-    const told = new Set<Session>();
-    const astray: Settlement[] = [];
-    const [first] = runs;
-    const awaited = first !== undefined && this.#options.awaited(segmentOf(first.run_id));
-    for (const { run, lane } of this.#highestFirst(runs)) {
-      const { run_id, flag } = run;
-      const session = slots[run.slot - 1] as Session;
-      if (flag !== null || session.closed || run.kept?.left_out === true) {
-        astray.push(settleAstray({ run_id, lease_id }, flag));
-        continue;
-      }
-      session.held.set(run_id, { lease_id, call: 0, lane_id: run.lane_id, keeps: run.kept !== undefined });
-      session.outbox.push({ lease: { run_id, lease_id }, json: grantJson(run, lane, { lease_id, awaited }) });
-      told.add(session);
-      this.#options.starts.note(run.lane_id);
-    }
-    this.#options.metrics.runsStarted.inc(runs.length - astray.length);
-    for (const session of told) session.parked?.answer();
-    for (const [segment, settlements] of groupBySegment(astray, (settlement) => settlement.run_id)) {
-      try {
-        await settleRuns(this.#options.db, segment, settlements);
-        this.wake([segment]);
-      } catch (error) {
-        // They stand under a session that has ended, where the reaper finds them, or that does not know them and will be asked.
-        for (const session of new Set(slots)) compareSoon(session);
-        this.#options.log.warn({ err: error }, 'runs not put back; it is done later');
-      }
-    }
-  }
-
-  #highestFirst(runs: readonly ClaimedRun[]): { run: ClaimedRun; lane: Lane }[] {
-    const found = runs.map((run) => ({ run, lane: this.#options.lanes.get(run.lane_id) }));
-    const mixed = found.some(({ lane }) => lane.priority !== found[0]?.lane.priority);
-    return mixed ? found.sort((a, b) => b.lane.priority - a.lane.priority) : found;
   }
 
   /** Does a limit count the runs of this lane? */
@@ -428,38 +396,6 @@ function restAfter(begun: number, ended: number): number {
   return ended + Math.min(maxRestMs, (ended - begun) * restFactor);
 }
 
-/** The worker's next call, with no other open, is compared with the book. */
-function compareSoon(session: Session): void {
-  session.compare = true;
-  session.parked?.answer();
-}
-
 function release(slots: readonly Session[]): void {
   for (const session of slots) session.reserved--;
-}
-
-/** The payload and the executor are JSON already and are carried through as they came. */
-function grantJson(
-  run: ClaimedRun,
-  lane: Lane,
-  { lease_id: leaseId, awaited }: { lease_id: string; awaited: boolean },
-): string {
-  const executor = run.executor === null ? '' : `,"executor":${run.executor}`;
-  return (
-    `{"run_id":"${run.run_id}","lease_id":"${leaseId}","job_id":"${run.job_id}","name":${JSON.stringify(run.name)},` +
-    `"type":"${lane.type}","queue":"${lane.queue}","priority":${lane.priority},"user_id":${JSON.stringify(run.user_id)},` +
-    `"attempt_number":${run.attempt},"max_attempts":${run.max_retries + 1},"timeout_ms":${run.timeout_ms},` +
-    `"due_at":"${rfc3339(run.due_at)}","scheduled_for":"${rfc3339(run.scheduled_for ?? run.due_at)}","fence":${run.fence}` +
-    `${executor}${checkpointJson(run)}${awaited ? ',"awaited":true' : ''},"payload":${run.payload ?? 'null'}}`
-  );
-}
-
-function checkpointJson({ kept }: ClaimedRun): string {
-  if (kept?.value == null || kept.saved_at === null) return '';
-  return `,"checkpoint":{"version":${kept.version},"saved_at":"${rfc3339(kept.saved_at)}","value":${kept.value}}`;
-}
-
-/** As PostgreSQL writes a time in UTC: `2030-01-31 09:00:00.5+00`. */
-function rfc3339(text: string): string {
-  return `${text.slice(0, 10)}T${text.slice(11, -3)}Z`;
 }

@@ -7,6 +7,7 @@ import type { Metrics } from '../base/metrics.ts';
 import { afterFailure } from '../rules/backoff.ts';
 import { parseBackoff } from '../rules/job.ts';
 import { afterSnooze } from '../rules/snooze.ts';
+import type { ClaimedRun } from '../store/claim.ts';
 import type { Queryable } from '../store/database.ts';
 import { blockKeys } from '../store/key_limits.ts';
 import {
@@ -150,10 +151,10 @@ async function slowDown(
   if (blocks.length > 0) await blockKeys(db, segment, blocks);
 }
 
-/** A run that was claimed although it must not start, or for a worker that is gone. */
-export function settleAstray(lease: Lease, flag: 'cancelled' | 'paused' | 'too_late' | null): Settlement {
+/** A run that was claimed although it must not start, or for a worker that is gone: it goes back where it was. */
+export function settleAstray(lease: Lease, { flag, fence }: Pick<ClaimedRun, 'flag' | 'fence'>): Settlement {
   const never = { ...plain, ...lease, started: false } as const;
-  if (flag === null) return { ...never, move: 'release', status: 'CANCELLED' };
+  if (flag === null) return { ...never, move: 'release', status: 'CANCELLED', place: Number(fence) };
   if (flag === 'paused') return { ...never, move: 'hold', status: 'CANCELLED' };
   if (flag === 'cancelled') return { ...never, move: 'end', status: 'CANCELLED', reason: 'job_cancelled' };
   const error = 'The time the whole run may take was over before it could start.';

@@ -44,6 +44,8 @@ export interface Settlement {
   result: string | null;
   /** How long it waits, for another attempt or snoozing. */
   retry_delay_ms: number | null;
+  /** Where it was in the order of its lane, for a run that goes back there; else it goes behind all others. */
+  place?: number;
 }
 
 export interface Lease {
@@ -124,9 +126,9 @@ export async function settleRuns(
         ${texts(s, (o) => o.status)}::text[], ${texts(s, (o) => o.reason)}::text[],
         ${texts(s, (o) => o.attempt_outcome)}::text[], ${texts(s, (o) => o.error)}::text[],
         ${texts(s, (o) => o.result)}::text[], ${int8s(s, (o) => o.retry_delay_ms)}::bigint[],
-        ${int2s(s, (o) => (o.started ? 0 : 1))}::smallint[],
+        ${int2s(s, (o) => (o.started ? 0 : 1))}::smallint[], ${int8s(s, (o) => o.place ?? null)}::bigint[],
         ${texts(errors, (row) => row?.lines ?? null)}::text[], ${texts(errors, (row) => row?.words ?? null)}::text[])
-        as o (run_id, lease_id, move, status, reason, attempt_outcome, error, result, retry_delay_ms, uncounted, lines, words)
+        as o (run_id, lease_id, move, status, reason, attempt_outcome, error, result, retry_delay_ms, uncounted, place, lines, words)
     ),
     settled as (
       delete from punctual.running r
@@ -135,7 +137,7 @@ export async function settleRuns(
       returning r.segment, r.run_id, r.job_id, r.lane_id, r.cause, r.lease_id, r.worker_id, r.scheduled_for, r.due_at,
                 (r.attempt - case when o.move = 'snooze' and r.cancel_at is null then 1 else o.uncounted end)::smallint as attempt,
                 case when o.uncounted = 0 then r.started_at end as started_at, o.reason, o.error, o.result, o.retry_delay_ms,
-                o.lines, o.words,
+                o.place, o.lines, o.words,
                 case when o.move = 'snooze' and r.cancel_at is not null then 'cancelled' else o.attempt_outcome end as attempt_outcome,
                 case when r.cancel_at is not null and o.move <> 'end' then 'end' else o.move end as move,
                 case when r.cancel_at is not null and o.status <> 'SUCCESS' then 'CANCELLED' else o.status end as status
@@ -170,8 +172,9 @@ export async function settleRuns(
       set snoozes = c.snoozes + 1, snooze_lease_id = excluded.snooze_lease_id, updated_at = now()
     ),
     released as (
-      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
-      select segment, run_id, job_id, lane_id, attempt, cause, scheduled_for, ${apart(part`due_at`, part`scheduled_for`)}
+      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
+      select segment, run_id, job_id, lane_id, attempt, cause, coalesce(place, nextval('punctual.arrivals') * 4096), scheduled_for,
+             ${apart(part`due_at`, part`scheduled_for`)}
       from settled
       where move = 'release'
     ),

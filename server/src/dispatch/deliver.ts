@@ -1,0 +1,138 @@
+// Sends runs that were leased, by a claim or at once when they were made, to the sessions they were leased to.
+//
+// A run is leased by what was known of its gate when the claim began, and much may have happened since: the claim waited for
+// the database, or the whole process stood still. So before it is sent, what is known of gates must be less than a second old;
+// a run whose gate has closed is put back, where it was in the order.
+import { groupBySegment, segmentOf } from '../base/ids.ts';
+import type { Logger } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
+import type { FlowTable } from '../rules/flow.ts';
+import type { ClaimedRun } from '../store/claim.ts';
+import type { Database } from '../store/database.ts';
+import type { Lane, Lanes } from '../store/lanes.ts';
+import { type Settlement, settleRuns } from '../store/settle.ts';
+import type { Flow } from './flow.ts';
+import type { Session } from './sessions.ts';
+import { settleAstray } from './settle.ts';
+import type { Starts } from './starts.ts';
+
+export interface DelivererParts {
+  db: Database;
+  lanes: Lanes;
+  flow: Flow;
+  starts: Starts;
+  metrics: Metrics;
+  log: Logger;
+  /** Do jobs depend on runs of this segment? */
+  awaited: (segment: number) => boolean;
+  /** Told that runs of a segment were put back. */
+  onPutBack: (segment: number) => void;
+}
+
+export interface Delivery {
+  lease_id: string;
+  /** Whose they are, by their slot. */
+  slots: readonly Session[];
+  /** The rules by which they were taken; null: they may start whatever their gate says. */
+  by: FlowTable | null;
+}
+
+export class Deliverer {
+  readonly #parts: DelivererParts;
+
+  constructor(parts: DelivererParts) {
+    this.#parts = parts;
+  }
+
+  /** Sends runs to their sessions; those that must not start, or whose session is gone, are settled instead. */
+  async deliver(runs: readonly ClaimedRun[], { lease_id, slots, by }: Delivery): Promise<void> {
+    const [first] = runs;
+    if (first === undefined) return;
+    const { starts, metrics } = this.#parts;
+    const isClosed = await this.#closedSince(by);
+    const told = new Set<Session>();
+    const astray: Settlement[] = [];
+    const awaited = this.#parts.awaited(segmentOf(first.run_id));
+    for (const { run, lane } of this.#highestFirst(runs)) {
+      const { run_id } = run;
+      const session = slots[run.slot - 1] as Session;
+      if (run.flag !== null || session.closed || run.kept?.left_out === true || isClosed?.(lane) === true) {
+        astray.push(settleAstray({ run_id, lease_id }, run));
+        continue;
+      }
+      session.held.set(run_id, { lease_id, call: 0, lane_id: run.lane_id, keeps: run.kept !== undefined });
+      session.outbox.push({ lease: { run_id, lease_id }, json: grantJson(run, lane, { lease_id, awaited }) });
+      told.add(session);
+      starts.note(run.lane_id);
+    }
+    metrics.runsStarted.inc(runs.length - astray.length);
+    for (const session of told) session.parked?.answer();
+    if (astray.length > 0) await this.#putBack(astray, slots);
+  }
+
+  /** Which lanes have been closed since; null when that is none. */
+  async #closedSince(by: FlowTable | null): Promise<((lane: Lane) => boolean) | null> {
+    const { flow, log } = this.#parts;
+    if (by === null) return null;
+    try {
+      if (!flow.isFresh) await flow.refresh();
+    } catch (error) {
+      log.warn({ err: error }, 'gates not known; runs that were claimed are put back');
+      return () => true;
+    }
+    const { table } = flow;
+    return table === by ? null : (lane) => table.stateOf(lane) !== 'open';
+  }
+
+  async #putBack(astray: readonly Settlement[], slots: readonly Session[]): Promise<void> {
+    const { db, log, onPutBack } = this.#parts;
+    for (const [segment, settlements] of groupBySegment(astray, (settlement) => settlement.run_id)) {
+      try {
+        await settleRuns(db, segment, settlements);
+        onPutBack(segment);
+      } catch (error) {
+        // They stand under a session that has ended, where the reaper finds them, or that does not know them and will be asked.
+        for (const session of new Set(slots)) compareSoon(session);
+        log.warn({ err: error }, 'runs not put back; it is done later');
+      }
+    }
+  }
+
+  #highestFirst(runs: readonly ClaimedRun[]): { run: ClaimedRun; lane: Lane }[] {
+    const found = runs.map((run) => ({ run, lane: this.#parts.lanes.get(run.lane_id) }));
+    const mixed = found.some(({ lane }) => lane.priority !== found[0]?.lane.priority);
+    return mixed ? found.sort((a, b) => b.lane.priority - a.lane.priority) : found;
+  }
+}
+
+/** The worker's next call, with no other open, is compared with the book. */
+export function compareSoon(session: Session): void {
+  session.compare = true;
+  session.parked?.answer();
+}
+
+/** The payload and the executor are JSON already and are carried through as they came. */
+function grantJson(
+  run: ClaimedRun,
+  lane: Lane,
+  { lease_id: leaseId, awaited }: { lease_id: string; awaited: boolean },
+): string {
+  const executor = run.executor === null ? '' : `,"executor":${run.executor}`;
+  return (
+    `{"run_id":"${run.run_id}","lease_id":"${leaseId}","job_id":"${run.job_id}","name":${JSON.stringify(run.name)},` +
+    `"type":"${lane.type}","queue":"${lane.queue}","priority":${lane.priority},"user_id":${JSON.stringify(run.user_id)},` +
+    `"attempt_number":${run.attempt},"max_attempts":${run.max_retries + 1},"timeout_ms":${run.timeout_ms},` +
+    `"due_at":"${rfc3339(run.due_at)}","scheduled_for":"${rfc3339(run.scheduled_for ?? run.due_at)}","fence":${run.fence}` +
+    `${executor}${checkpointJson(run)}${awaited ? ',"awaited":true' : ''},"payload":${run.payload ?? 'null'}}`
+  );
+}
+
+function checkpointJson({ kept }: ClaimedRun): string {
+  if (kept?.value == null || kept.saved_at === null) return '';
+  return `,"checkpoint":{"version":${kept.version},"saved_at":"${rfc3339(kept.saved_at)}","value":${kept.value}}`;
+}
+
+/** As PostgreSQL writes a time in UTC: `2030-01-31 09:00:00.5+00`. */
+function rfc3339(text: string): string {
+  return `${text.slice(0, 10)}T${text.slice(11, -3)}Z`;
+}
