@@ -22,7 +22,7 @@ export interface S3Options {
 }
 
 /** S3 takes no smaller parts but the last. */
-const least_part_bytes = 8 * 1024 * 1024;
+const least_part_bytes = 5 * 1024 * 1024;
 const request_timeout_ms = 30_000;
 /** Reading a large file to verify it takes its time. */
 const verify_timeout_ms = 3_600_000;
