@@ -29,7 +29,8 @@ export async function openSource(source: ArtifactSource, signal?: AbortSignal): 
 }
 
 function isFile(source: FileHandle | AsyncIterable<Uint8Array>): source is FileHandle {
-  return typeof (source as FileHandle).fd === 'number' && typeof (source as FileHandle).read === 'function';
+  // A stream of a file has a descriptor too.
+  return typeof (source as FileHandle).fd === 'number' && typeof (source as FileHandle).stat === 'function';
 }
 
 function bytesSource(bytes: Uint8Array): OpenSource {
