@@ -34,19 +34,8 @@ test('a file is uploaded, shown, listed, downloaded and deleted by its hash', as
   );
   assert.deepEqual([piped.name, piped.size, piped.content_type], ['in.txt', 5, 'text/plain']);
 
-  const { job_id } = await parsed<JobCreated>([
-    'jobs',
-    'create',
-    '--binary',
-    sha256,
-    '--env',
-    'A=b',
-    '--in',
-    '1h',
-    '--',
-    '--all',
-    'x',
-  ]);
+  const create = ['jobs', 'create', '--json', '--binary', sha256, '--env', 'A=b', '--in', '1h', '--', '--all', 'x'];
+  const { job_id } = JSON.parse(await succeeds(create)) as JobCreated;
   const { executor } = await parsed<Job>(['jobs', 'show', job_id]);
   assert.deepEqual(executor, { kind: 'binary', sha256, args: ['--all', 'x'], env: { A: 'b' } });
   const used = await ask(['artifacts', 'delete', sha256]);
