@@ -36,19 +36,27 @@ const shellOptions = [
   ...limitFlags.map(({ option }) => option),
 ];
 
-export const executorOptions = [new Option('--http <url>', 'Call this URL'), ...httpOptions, ...shellOptions];
+export const executorOptions = [
+  new Option('--http <url>', 'Call this URL'),
+  ...httpOptions,
+  new Option('--binary <sha256>', 'Run this artifact; its arguments stand after --'),
+  ...shellOptions,
+];
 
 type Given = Record<string, unknown>;
 
 /** null: none was asked for. */
 export async function executorFrom(program: string[], given: Given): Promise<Executor | null> {
-  const { http } = given as { http?: string };
-  if (http !== undefined && program.length > 0)
+  const { http, binary } = given as { http?: string; binary?: string };
+  if (http !== undefined && (program.length > 0 || binary !== undefined))
     throw new UsageError('a job calls a URL (--http) or runs a program (after --), not both.');
   if (http === undefined) refuse(httpOptions, given, 'needs --http URL');
-  if (program.length === 0) refuse(shellOptions, given, 'needs a program: -- program arguments');
+  if (program.length === 0 && binary === undefined)
+    refuse(shellOptions, given, 'needs a program: -- program arguments, or --binary');
   if (http !== undefined) return await httpFrom(http, given);
-  return program.length === 0 ? null : shellFrom(program, given);
+  if (binary !== undefined)
+    return { kind: 'binary', sha256: binary, ...(program.length > 0 && { args: program }), ...programFrom(given) };
+  return program.length === 0 ? null : { kind: 'shell', command: program, ...programFrom(given) };
 }
 
 async function httpFrom(url: string, given: Given): Promise<Executor> {
@@ -63,12 +71,11 @@ async function httpFrom(url: string, given: Given): Promise<Executor> {
   };
 }
 
-function shellFrom(command: string[], given: Given): Executor {
+/** What may be said of any program. */
+function programFrom(given: Given): Omit<ShellExecutor, 'kind' | 'command'> {
   const { env, cwd, fatalExitCode } = given as { env?: Record<string, string>; cwd?: string; fatalExitCode?: number[] };
   const limits = valuesOf(limitFlags, given);
   return {
-    kind: 'shell',
-    command,
     ...(env && { env }),
     ...(cwd !== undefined && { cwd }),
     ...(fatalExitCode && { fatal_exit_codes: fatalExitCode }),

@@ -36,7 +36,7 @@ const entries: Entry[] = [
   },
   {
     name: 'worker',
-    summary: 'Start a worker for http and shell jobs, echo and sleep',
+    summary: 'Start a worker for http, shell and binary jobs, echo and sleep',
     group: running,
     stays: true,
     load: async () => (await import('./commands/worker.ts')).addWorker,
@@ -94,6 +94,12 @@ const entries: Entry[] = [
     summary: 'Search what all runs logged, and their errors',
     group: using,
     load: async () => (await import('./commands/logs.ts')).addLogs,
+  },
+  {
+    name: 'artifacts',
+    summary: 'Upload files, list, show, download and delete them',
+    group: using,
+    load: async () => (await import('./commands/artifacts.ts')).addArtifacts,
   },
   {
     name: 'dead-letters',

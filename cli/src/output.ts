@@ -21,6 +21,8 @@ export interface Output {
   fields(pairs: [string, string][]): void;
   /** To standard error: what went wrong, and remarks that are not the answer. */
   remark(text: string, style?: Style): void;
+  /** On a terminal: a line on standard error that replaces the one before; null takes it away. Nothing elsewhere. */
+  progress(text: string | null): void;
 }
 
 export interface OutputOptions {
@@ -49,6 +51,9 @@ export function createOutput(options: OutputOptions): Output {
     fields: (pairs) => {
       const width = Math.max(...pairs.map(([name]) => name.length));
       for (const [name, value] of pairs) line(`  ${paint('dim', name.padEnd(width))}  ${indent(value, width + 4)}`);
+    },
+    progress: (text) => {
+      if (stderr.isTTY === true && !asJson) stderr.write(`\r\u001b[2K${text ?? ''}`);
     },
     remark: (text, style) => void stderr.write(`${style === undefined ? text : paintRemark(style, text)}\n`),
   };

@@ -258,6 +258,9 @@ function unserved(job: Job): string {
   if (job.executor?.kind === 'shell') {
     return `It waits because no live worker for queue ${job.queue} runs programs; start one with \`punctual worker --allow-shell\`. ${seen}`;
   }
+  if (job.executor?.kind === 'binary') {
+    return `It waits because no live worker for queue ${job.queue} runs uploaded programs; start one with \`punctual worker --allow-binary\`. ${seen}`;
+  }
   if (job.executor !== undefined) {
     return `It waits because no live worker serves queue ${job.queue}; start one with \`punctual worker\`. ${seen}`;
   }

@@ -21,6 +21,10 @@ export const errorTable = {
     meaning:
       'The request came under a foreign host name or from a page of another origin; a server without keys answers only its own.',
   },
+  invalid_signature: {
+    status: 403,
+    meaning: 'The address of the upload is not one of ours, or has expired; POST /artifacts gives a new one.',
+  },
   wrong_token: { status: 403, meaning: 'The token is not that of this step; the step shows its token while it waits.' },
   route_not_found: { status: 404, meaning: 'No such path; /docs lists all of them.' },
   job_not_found: { status: 404, meaning: 'No job has this id, or retention has removed it.' },
@@ -43,6 +47,11 @@ export const errorTable = {
   calendar_not_found: { status: 404, meaning: 'No calendar has this name.' },
   retention_not_found: { status: 404, meaning: 'The queue or type has no rule of its own about retention.' },
   limit_not_found: { status: 404, meaning: 'No such limit is set.' },
+  artifact_not_found: { status: 404, meaning: 'No artifact has this sha256; it was never uploaded, or is removed.' },
+  upload_not_found: {
+    status: 404,
+    meaning: 'Nothing with this sha256 is being uploaded, or the upload has expired; begin again with POST /artifacts.',
+  },
   method_not_allowed: {
     status: 405,
     meaning: 'The path exists, but not with this method; the Allow header lists those it takes.',
@@ -73,6 +82,15 @@ export const errorTable = {
     status: 409,
     meaning: 'A step that would run again is running or waiting now; cancel the workflow first, or wait for it.',
   },
+  artifact_in_use: {
+    status: 409,
+    meaning: 'A job that is live or recurring, or a workflow, needs this artifact; cancel that first.',
+  },
+  upload_incomplete: {
+    status: 409,
+    meaning: 'Parts of the file are missing; POST /artifacts says which, and where to send them.',
+  },
+  too_many_artifacts: { status: 409, meaning: 'The run has published as many files as it may; pack them into one.' },
   calendar_in_use: { status: 409, meaning: 'Schedules use this calendar; change those first.' },
   run_ended: { status: 409, meaning: 'The run has ended already; its recorded outcome is final.' },
   session_lost: {
@@ -91,6 +109,7 @@ export const errorTable = {
       'There are as many gates, queue settings, limits or rules of retention as may be; open or remove some that are not needed.',
   },
   body_too_large: { status: 413, meaning: 'The body, payload or result is over its limit.' },
+  artifact_too_large: { status: 413, meaning: 'The file is larger than this installation allows.' },
   unsupported_media_type: { status: 415, meaning: 'Send JSON with Content-Type: application/json.' },
   invalid_schedule: {
     status: 422,
@@ -99,6 +118,14 @@ export const errorTable = {
   invalid_dependency: {
     status: 422,
     meaning: 'An entry of `depends_on` names no run that this job can wait for; `errors` names each one.',
+  },
+  artifact_mismatch: {
+    status: 422,
+    meaning: 'What was sent does not have the size or the sha256 it was announced with; nothing of it is kept.',
+  },
+  artifact_missing: {
+    status: 422,
+    meaning: 'The executor names an artifact that is not there; upload it first, then submit the job.',
   },
   invalid_workflow: {
     status: 422,
@@ -128,9 +155,17 @@ export const errorTable = {
     status: 429,
     meaning: 'This server already sends as many logs as it may; try again after Retry-After seconds, or read pages.',
   },
+  too_many_uploads: {
+    status: 429,
+    meaning: 'Too many uploads have not ended; complete some, or wait until they expire.',
+  },
   overloaded: { status: 429, meaning: 'Too much is waiting to be written; try again after Retry-After seconds.' },
   internal: { status: 500, meaning: 'A fault of the server; the request id finds it in the log.' },
   unavailable: { status: 503, meaning: 'The database does not answer right now; try again after Retry-After seconds.' },
+  storage_unavailable: {
+    status: 503,
+    meaning: 'The place where the content of artifacts is kept does not answer, has no room, or lacks the file.',
+  },
   unreachable: { status: 503, meaning: 'The client could not reach a Punctual server at the given URL.' },
 } as const satisfies Record<string, { status: number; meaning: string }>;
 

@@ -2,7 +2,7 @@
 // (jobs.ts) and of what a worker is granted (workers.ts); worker/src/executors does what is written here.
 import { type Static, Type } from 'typebox';
 import { defaults, limits } from './limits.ts';
-import { closed, described, Json } from './shapes.ts';
+import { closed, described, Json, Sha256 } from './shapes.ts';
 
 export const HttpExecutor = closed(
   {
@@ -56,47 +56,54 @@ export const ShellLimits = closed(
 );
 export type ShellLimits = Static<typeof ShellLimits>;
 
+const Argument = Type.String({ maxLength: 32_768, pattern: '^[^\\u0000\\p{Cs}]*$' });
+
+/** What may be said of any program. */
+const programFields = {
+  env: Type.Optional(
+    Type.Record(
+      Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,99}$' }),
+      Type.String({ maxLength: 32_768, pattern: '^[^\\u0000\\p{Cs}]*$' }),
+      {
+        maxProperties: 100,
+        additionalProperties: false,
+      },
+    ),
+  ),
+  cwd: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 4096,
+      pattern: '^[^\\u0000\\p{Cs}]*$',
+      description: 'The folder it runs in; one of its own, removed afterwards, when not given',
+    }),
+  ),
+  fatal_exit_codes: Type.Optional(
+    Type.Array(Type.Integer({ minimum: 1, maximum: 255 }), {
+      maxItems: 255,
+      uniqueItems: true,
+      default: defaults.fatal_exit_codes,
+      description: 'Exit codes after which it is not tried again; 64 is a usage error',
+    }),
+  ),
+  limits: Type.Optional(ShellLimits),
+  sandbox: Type.Optional(
+    Type.Enum(['none', 'no_network'], {
+      default: 'none',
+      description: 'no_network: it reaches no network at all; refused by a worker that cannot do that',
+    }),
+  ),
+};
+
 export const ShellExecutor = closed(
   {
     kind: Type.Literal('shell'),
-    command: Type.Array(Type.String({ maxLength: 32_768, pattern: '^[^\\u0000\\p{Cs}]*$' }), {
+    command: Type.Array(Argument, {
       minItems: 1,
       maxItems: 256,
       description: 'Program and arguments; no shell interprets them',
     }),
-    env: Type.Optional(
-      Type.Record(
-        Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,99}$' }),
-        Type.String({ maxLength: 32_768, pattern: '^[^\\u0000\\p{Cs}]*$' }),
-        {
-          maxProperties: 100,
-          additionalProperties: false,
-        },
-      ),
-    ),
-    cwd: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 4096,
-        pattern: '^[^\\u0000\\p{Cs}]*$',
-        description: 'The folder it runs in; one of its own, removed afterwards, when not given',
-      }),
-    ),
-    fatal_exit_codes: Type.Optional(
-      Type.Array(Type.Integer({ minimum: 1, maximum: 255 }), {
-        maxItems: 255,
-        uniqueItems: true,
-        default: defaults.fatal_exit_codes,
-        description: 'Exit codes after which it is not tried again; 64 is a usage error',
-      }),
-    ),
-    limits: Type.Optional(ShellLimits),
-    sandbox: Type.Optional(
-      Type.Enum(['none', 'no_network'], {
-        default: 'none',
-        description: 'no_network: it reaches no network at all; refused by a worker that cannot do that',
-      }),
-    ),
+    ...programFields,
   },
   {
     description:
@@ -104,9 +111,25 @@ export const ShellExecutor = closed(
   },
 );
 
-export const Executor = Type.Union([HttpExecutor, ShellExecutor], {
+export const BinaryExecutor = closed(
+  {
+    kind: Type.Literal('binary'),
+    sha256: described(Sha256, { description: 'The artifact that is the program; uploaded before' }),
+    args: Type.Optional(
+      Type.Array(Argument, { maxItems: 255, description: 'Its arguments; no shell interprets them' }),
+    ),
+    ...programFields,
+  },
+  {
+    description:
+      'Runs an artifact as a program, on a worker that allows it (PUNCTUAL_ALLOW_BINARY=true), like `shell` otherwise. See docs/executors.md',
+  },
+);
+
+export const Executor = Type.Union([HttpExecutor, ShellExecutor, BinaryExecutor], {
   description: 'How to do the work without a worker of one’s own',
 });
 export type HttpExecutor = Static<typeof HttpExecutor>;
 export type ShellExecutor = Static<typeof ShellExecutor>;
+export type BinaryExecutor = Static<typeof BinaryExecutor>;
 export type Executor = Static<typeof Executor>;

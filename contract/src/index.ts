@@ -1,4 +1,5 @@
 // The words of Punctual, all exported from here.
+import * as artifacts from './artifacts.ts';
 import * as backfills from './backfills.ts';
 import * as deadLetters from './dead_letters.ts';
 import * as dependencies from './dependencies.ts';
@@ -21,6 +22,7 @@ import * as service from './service.ts';
 import * as workers from './workers.ts';
 import * as workflows from './workflows.ts';
 
+export * from './artifacts.ts';
 export * from './backfills.ts';
 export * from './dead_letters.ts';
 export * from './dependencies.ts';
@@ -65,6 +67,7 @@ export const routes = {
   ...operations.operationRoutes,
   ...keyLimits.keyLimitRoutes,
   ...retention.retentionRoutes,
+  ...artifacts.artifactRoutes,
   ...workers.workerRoutes,
   ...service.serviceRoutes,
 } as const satisfies Record<string, Route>;
@@ -81,6 +84,7 @@ export const components = {
   Executor: executors.Executor,
   HttpExecutor: executors.HttpExecutor,
   ShellExecutor: executors.ShellExecutor,
+  BinaryExecutor: executors.BinaryExecutor,
   ShellLimits: executors.ShellLimits,
   Backoff: jobs.Backoff,
   Parent: dependencies.Parent,
@@ -120,6 +124,9 @@ export const components = {
   FairQueue: keyLimits.FairQueue,
   RetentionRule: retention.RetentionRule,
   RetentionPolicy: retention.RetentionPolicy,
+  Artifact: artifacts.Artifact,
+  Upload: artifacts.Upload,
+  RunArtifact: artifacts.RunArtifact,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,
   SyncRequest: workers.SyncRequest,

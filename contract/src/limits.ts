@@ -122,6 +122,19 @@ export const limits = {
   max_shell_cpu_seconds: 7 * 24 * 3600,
   max_shell_processes: 100_000,
   max_shell_open_files: 1_000_000,
+  /** A terabyte; an installation allows less (PUNCTUAL_ARTIFACTS_MAX_MB). */
+  max_artifact_bytes: 1024 ** 4,
+  /** As many as S3 takes for one file. */
+  max_artifact_parts: 10_000,
+  /** Addresses that one answer holds; asking again gives the next. */
+  max_part_addresses: 100,
+  /** As long as the name of a file may be. */
+  max_file_name_chars: 255,
+  max_content_type_chars: 100,
+  /** Uploads of a segment that have not ended: each holds room on the disk. */
+  max_open_uploads: 1000,
+  /** More files of one run are better packed into one. */
+  max_run_artifacts: 100,
   /** A hundred years; who wants more says 0, for ever. */
   max_retention_days: 36_500,
   /** Looked up for every row that may have to go. */

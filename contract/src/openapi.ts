@@ -60,7 +60,7 @@ export interface OperationObject {
   summary: string;
   description?: string;
   parameters?: ParameterObject[];
-  requestBody?: { required: boolean; content: { 'application/json': MediaObject } };
+  requestBody?: { required: boolean; content: Record<string, MediaObject> };
   responses: Record<string, ResponseObject | { $ref: string }>;
 }
 
@@ -94,6 +94,11 @@ export interface OpenApiOptions {
   serverUrl?: string | undefined;
 }
 
+/** A file as it is. */
+const bytes: Record<string, MediaObject> = {
+  'application/octet-stream': { schema: { type: 'string', format: 'binary' } },
+};
+
 const problemJson = 'application/problem+json';
 
 /** Errors any operation may answer; they stand once, in components.responses. */
@@ -106,6 +111,7 @@ const tagDescriptions: Readonly<Record<string, string>> = {
   logs: 'What runs wrote, searched over all of them.',
   flow: 'What may start: queues, gates, limits.',
   operations: 'One action done to all jobs or runs that fit a filter, and the record of it.',
+  artifacts: 'Files by their content: programs that jobs run, and what runs published.',
   workers: 'The processes that do the work, and the one call they speak.',
   service: 'The server itself: is it alive, can it take work.',
 };
@@ -168,6 +174,7 @@ function operationOf(route: Route, { components, errorTable }: OpenApiOptions): 
     if (route.example !== undefined) media.example = route.example;
     operation.requestBody = { required: route.bodyOptional !== true, content: { 'application/json': media } };
   }
+  if (route.bytes === 'body') operation.requestBody = { required: true, content: bytes };
   operation.responses = {
     [route.success]: answerOf(route, components),
     ...errorAnswers(route.errors, errorTable),
@@ -214,7 +221,7 @@ function answerOf(route: Route, components: OpenApiOptions['components']): Respo
   return {
     description: answerWords[route.success] ?? 'Done',
     ...(Object.keys(headers).length === 0 ? {} : { headers }),
-    content: { 'application/json': { schema } },
+    content: route.bytes === 'answer' ? bytes : { 'application/json': { schema } },
   };
 }
 

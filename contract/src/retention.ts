@@ -37,6 +37,7 @@ export const RetentionPolicy = Type.Object(
     logs_days: Type.Integer({ description: 'PUNCTUAL_RETAIN_LOGS_DAYS' }),
     submissions_days: Type.Integer({ description: 'PUNCTUAL_RETAIN_SUBMISSIONS_DAYS' }),
     operations_days: Type.Integer({ description: 'PUNCTUAL_RETAIN_OPERATIONS_DAYS' }),
+    artifacts_days: Type.Integer({ description: 'PUNCTUAL_RETAIN_ARTIFACTS_DAYS' }),
   },
   { description: 'What holds where no rule says otherwise; 0 is for ever' },
 );

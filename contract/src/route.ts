@@ -17,6 +17,8 @@ export interface Route {
   body?: TSchema;
   /** No body is as good as an empty one. */
   bodyOptional?: boolean;
+  /** The body, or the answer, is a file as it is and not JSON. */
+  bytes?: 'body' | 'answer';
   /** The status of success and the schema of its body. */
   success: number;
   response: TSchema;

@@ -46,6 +46,11 @@ export const Timestamp = Type.String({
   description: 'RFC 3339 with an offset, such as 2030-01-31T09:00:00Z',
 });
 
+export const Sha256 = Type.String({
+  pattern: '^[0-9a-f]{64}$',
+  description: 'The SHA-256 of the content: 64 hexadecimal digits in lower case',
+});
+
 export const Json = Type.Unknown({ description: 'Any JSON' });
 
 export const PageQuery = {

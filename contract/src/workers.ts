@@ -26,7 +26,10 @@ export const WorkerDescription = closed(
     version: Type.String({ maxLength: 100 }),
     slots: Type.Integer({ minimum: 1, maximum: limits.max_slots, description: 'How many runs it takes at once' }),
     types: Type.Array(Label, { maxItems: limits.max_worker_types, description: 'The types it has handlers for' }),
-    executors: Type.Array(Type.Enum(['http', 'shell']), { maxItems: 10, description: 'The executors it offers' }),
+    executors: Type.Array(Type.Enum(['http', 'shell', 'binary']), {
+      maxItems: 10,
+      description: 'The executors it offers',
+    }),
     queues: nullable(
       Type.Array(Label, {
         minItems: 1,

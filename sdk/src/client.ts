@@ -13,6 +13,7 @@ import type {
   WorkerList,
 } from '@punctual/contract';
 import { fillPath, routes } from '@punctual/contract/plain';
+import { artifactCalls } from './artifacts.ts';
 import { backfillCalls } from './backfills.ts';
 import { deadLetterCalls } from './dead_letters.ts';
 import { breakerCalls, gateCalls, queueCalls } from './flow.ts';
@@ -63,6 +64,7 @@ export class Client {
   readonly calendars: ReturnType<typeof calendarCalls>;
   readonly limits: ReturnType<typeof limitCalls>;
   readonly retention: ReturnType<typeof retentionCalls>;
+  readonly artifacts: ReturnType<typeof artifactCalls>;
   readonly workers: { list: () => Promise<WorkerList> };
   readonly #caller: HttpCaller;
 
@@ -89,6 +91,7 @@ export class Client {
     this.calendars = calendarCalls(call);
     this.limits = limitCalls(call);
     this.retention = retentionCalls(call);
+    this.artifacts = artifactCalls(call, this.#caller);
     this.workers = { list: () => this.call(routes.listWorkers, {}) };
   }
 

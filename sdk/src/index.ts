@@ -1,6 +1,8 @@
 // What applications import: Client and Worker, the errors they throw, and the contract's types that appear in them.
 export type {
   Accepted,
+  Artifact,
+  ArtifactPage,
   Attempt,
   Backfill,
   BackfillPage,
@@ -54,6 +56,7 @@ export type {
   RetentionPolicy,
   RetentionRule,
   Run,
+  RunArtifact,
   RunPage,
   RunQuery,
   RunStatus,
@@ -72,6 +75,8 @@ export type {
   WorkflowSummary,
 } from '@punctual/contract';
 export { PunctualError, routes } from '@punctual/contract/plain';
+export type { ArtifactSource } from './artifact-source.ts';
+export type { UploadOptions } from './artifacts.ts';
 export { type CallOptions, Client, type ClientOptions } from './client.ts';
 export type { SubmitOptions } from './jobs.ts';
 export { type WaitOptions, WaitTimeoutError } from './wait.ts';

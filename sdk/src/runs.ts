@@ -23,6 +23,8 @@ export function runCalls(call: Call, server: Server) {
     attempts: (run_id: string) => call(routes.listRunAttempts, { params: { run_id } }),
     /** What a run that has not ended saved last. */
     checkpoint: (run_id: string) => call(routes.getRunCheckpoint, { params: { run_id } }),
+    /** The files it published, by name. */
+    artifacts: (run_id: string) => call(routes.listRunArtifacts, { params: { run_id } }),
     logs: (run_id: string, query?: Omit<LogPageQuery, 'follow'>) =>
       call(routes.listRunLogs, { params: { run_id }, query }),
     /** What it logged and what it logs, line by line, until it has ended. */

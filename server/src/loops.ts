@@ -1,4 +1,5 @@
 // Everything a server does without being asked, on one page.
+import type { Artifacts } from './artifacts/artifacts.ts';
 import type { Logger } from './base/log.ts';
 import { type Loop, type LoopOptions, startLoop } from './base/loop.ts';
 import type { Metrics } from './base/metrics.ts';
@@ -54,6 +55,7 @@ export interface LoopsOptions {
   sync: Sync;
   announcer: Announcer;
   followers: Followers;
+  artifacts: Artifacts;
 }
 
 export interface Loops {
@@ -87,6 +89,8 @@ export interface Loops {
   retried(segment: number): void;
   /** Lines or errors were stored that a search must find. */
   logged(): void;
+  /** Content of artifacts is to be removed. */
+  filesSoon(): void;
   stop(): Promise<void>;
 }
 
@@ -97,6 +101,7 @@ const flowEveryMs = 500;
 const ageEveryMs = 1_000;
 const sweepEveryMs = 600_000;
 const uniquesEveryMs = 30_000;
+const filesEveryMs = 60_000;
 
 export function startLoops({
   config,
@@ -114,6 +119,7 @@ export function startLoops({
   sync,
   announcer,
   followers,
+  artifacts,
 }: LoopsOptions): Loops {
   const all = Array.from({ length: segments }, (_, i) => i);
   const running: Loop[] = [];
@@ -322,6 +328,9 @@ export function startLoops({
   start({ name: 'sweep', everyMs: sweepEveryMs, pass: async () => void (await sweepOnce(db, all)) });
   start({ name: 'uniques', everyMs: uniquesEveryMs, pass: async () => void (await sweepUniques(db, all)) });
 
+  // Content of uploads that expired and of artifacts that are gone is removed.
+  const files = start({ name: 'files', everyMs: filesEveryMs, pass: async () => void (await artifacts.sweep()) });
+
   const loops: Loops = {
     dueWithin: (ms, where) => {
       dueClock.soon(ms, where);
@@ -357,6 +366,7 @@ export function startLoops({
       unblocker.retried(segment);
       unblock.wake();
     },
+    filesSoon: () => files.wake(),
     logged() {
       hasLogged = true;
     },

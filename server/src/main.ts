@@ -2,6 +2,8 @@
 // and the tests.
 
 import { openApi } from './api/server.ts';
+import { Artifacts } from './artifacts/artifacts.ts';
+import { openStore } from './artifacts/open.ts';
 import { newToken } from './base/ids.ts';
 import { type Logger, openLog } from './base/log.ts';
 import { openMetrics } from './base/metrics.ts';
@@ -27,6 +29,7 @@ import { type Database, openDatabase } from './store/database.ts';
 import { Lanes } from './store/lanes.ts';
 import { migrateDatabase } from './store/migrate.ts';
 import { makePartitions } from './store/partitions.ts';
+import { sharedSecret } from './store/secrets.ts';
 import { version } from './version.ts';
 
 export interface RunningServer {
@@ -67,6 +70,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const db = connections(config.pool_size);
   // Lanes are also made within transactions: with a connection of their own that never waits for those that wait for it.
   const laneDb = connections(1);
+  const secret = once(() => sharedSecret(db, 'artifact_addresses'));
+  const store = openStore(config, secret);
   await makePartitions(db);
   const lanes = new Lanes(laneDb);
   await lanes.refresh();
@@ -191,6 +196,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       if (heard.flow === 'changed') loops.flowChanged();
     },
   });
+  const artifacts = new Artifacts({ ...{ db, segments, log, store }, maxBytes: config.artifacts_max_mb * 1024 ** 2 });
   const loops = startLoops({
     config,
     db,
@@ -207,6 +213,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     sync,
     announcer,
     followers,
+    artifacts,
   });
 
   const editor = new ScheduleEditor({ db, lanes, plan: (segment) => loops.plan(segment) });
@@ -234,6 +241,9 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     ended: (segment, runIds) => loops.runsEnded(segment, runIds),
     retried: (segment) => loops.retried(segment),
     workflows: loops.workflows,
+    artifacts,
+    secret,
+    filesSoon: () => loops.filesSoon(),
     tell,
   });
   const stop = async (): Promise<void> => {
@@ -273,6 +283,18 @@ async function prepareDatabase(
   } catch (error) {
     throw error instanceof StartError ? error : explainDatabaseError(error, url);
   }
+}
+
+/** Asked for at first use; a failure is not remembered. */
+function once<T>(ask: () => Promise<T>): () => Promise<T> {
+  let known: Promise<T> | null = null;
+  return () => {
+    known ??= ask().catch((error: unknown) => {
+      known = null;
+      throw error;
+    });
+    return known;
+  };
 }
 
 function requireSafeHost(config: Config): void {

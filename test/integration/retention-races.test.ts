@@ -26,7 +26,13 @@ import { type Book, echoWorker, openBook } from '../support/book.ts';
 import { Past } from '../support/past.ts';
 import { race } from '../support/race.ts';
 
-const policy: RetentionPolicy = { runs_days: 30, logs_days: 14, submissions_days: 7, operations_days: 90 };
+const policy: RetentionPolicy = {
+  runs_days: 30,
+  logs_days: 14,
+  submissions_days: 7,
+  operations_days: 90,
+  artifacts_days: 0,
+};
 const options = { policy, foreseen: false };
 const highest = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 const slot = { session_id: randomUUID(), worker_id: 'w' };

@@ -15,7 +15,13 @@ import { bookHash } from '../support/book_hash.ts';
 import { oldId, Past, type PastJob } from '../support/past.ts';
 
 const segments = [0, 1, 2, 3];
-const policy: RetentionPolicy = { runs_days: 30, logs_days: 14, submissions_days: 7, operations_days: 90 };
+const policy: RetentionPolicy = {
+  runs_days: 30,
+  logs_days: 14,
+  submissions_days: 7,
+  operations_days: 90,
+  artifacts_days: 0,
+};
 let book: Book;
 let past: Past;
 

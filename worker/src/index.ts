@@ -1,7 +1,8 @@
-// The stock worker: an SDK worker that offers the executors http and, if allowed, shell, and the types echo and sleep.
+// The stock worker: an SDK worker that offers the executors http and, if allowed, shell and binary, and the types echo and sleep.
 // `punctual worker` and `punctual start` start it.
 import { readFileSync } from 'node:fs';
 import { type Logger, Worker, type WorkerEvent } from '@punctual/sdk';
+import { binaryExecutor } from './executors/binary.ts';
 import { httpExecutor } from './executors/http.ts';
 import { shellExecutor } from './executors/shell.ts';
 import type { Isolation } from './isolation/probe.ts';
@@ -14,6 +15,7 @@ export { type Isolation, probeIsolation, type ShellSettings } from './isolation/
 
 /** What is left of the grace for reporting once a program has been killed. */
 const report_ms = 1_000;
+const default_publish_bytes = 1024 ** 3;
 
 export interface StockWorkerOptions {
   url: string;
@@ -25,6 +27,10 @@ export interface StockWorkerOptions {
   labels?: string[] | undefined;
   /** How programs are kept apart, from probeIsolation; null: it runs no programs. */
   shell: Isolation | null;
+  /** Runs programs that were uploaded too, kept apart in the same way; null: it does not. */
+  binary?: { isolation: Isolation; cacheBytes: number } | null;
+  /** How much a program may publish; a gigabyte unless given. */
+  publishBytes?: number;
   /** Hosts and CIDRs the http executor may call although they are not public. */
   httpAllow: readonly string[];
   /** Signs the calls of the http executor; null: they are not signed. */
@@ -40,17 +46,31 @@ export interface StockWorkerOptions {
 }
 
 export async function startStockWorker(options: StockWorkerOptions): Promise<Worker> {
-  const { shell: isolation, httpAllow, webhookSecret = null, stopGraceMs, ...rest } = options;
+  const {
+    shell,
+    binary = null,
+    publishBytes = default_publish_bytes,
+    httpAllow,
+    webhookSecret = null,
+    ...rest
+  } = options;
+  const { stopGraceMs } = options;
+  const isolation = shell ?? binary?.isolation ?? null;
   const http = httpExecutor({ allow: httpAllow, version: version(), webhookSecret });
   if (isolation !== null) {
     await sweepLeftovers(isolation);
     process.once('exit', () => leaveNothing(isolation));
   }
-  const shell = isolation === null ? undefined : shellExecutor({ baseEnv: baseEnv(), stopGraceMs, isolation });
+  const programs = { baseEnv: baseEnv(), stopGraceMs, publishBytes };
+  const executors = {
+    http,
+    ...(shell === null ? {} : { shell: shellExecutor({ ...programs, isolation: shell }) }),
+    ...(binary === null ? {} : { binary: binaryExecutor({ ...programs, ...binary, url: options.url }) }),
+  };
   const worker = new Worker({
     ...rest,
     handlers: { echo, sleep },
-    executors: shell === undefined ? { http } : { http, shell },
+    executors,
     stopGraceMs: stopGraceMs + report_ms,
   });
   await worker.start();

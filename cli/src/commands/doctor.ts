@@ -30,7 +30,7 @@ async function examineAll(session: Session): Promise<number> {
   const findings = [
     checkNode(process.versions.node),
     checkDisk(folder),
-    ...(config.allow_shell ? [await checkShell(config)] : []),
+    ...(config.allow_shell || config.allow_binary ? [await checkShell(config)] : []),
     await checkServer(url),
     ...(await checkDatabase(config, folder)),
   ];

@@ -39,9 +39,9 @@ function subject(given: Record<string, unknown>): { kind: GateKind; name: string
 async function list({ client, output }: ClientSession): Promise<void> {
   const answer = await client.retention.list();
   if (output.asJson) return output.json(answer);
-  const { runs_days, logs_days, submissions_days, operations_days } = answer.installation;
+  const { runs_days, logs_days, submissions_days, operations_days, artifacts_days } = answer.installation;
   output.line(
-    `runs ${inDays(runs_days)}, log lines ${inDays(logs_days)}, idempotency keys ${inDays(submissions_days)}, operations ${inDays(operations_days)}`,
+    `runs ${inDays(runs_days)}, log lines ${inDays(logs_days)}, idempotency keys ${inDays(submissions_days)}, operations ${inDays(operations_days)}, artifacts that nobody refers to ${inDays(artifacts_days)}`,
   );
   printRules(output, answer.rules);
 }

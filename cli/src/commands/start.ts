@@ -109,7 +109,14 @@ async function openDatabase({ config, output, verbose }: Session, parts: Parts, 
 function announce(output: Output, config: Config, { url, folder }: { url: string; folder: string }): void {
   const data = config.database_url === null ? folder : hideSecret(config.database_url);
   if (output.asJson) return output.jsonLine({ url, pid: process.pid, data });
-  printBanner(output, { version: version(), url, data, slots: config.worker_slots, allowShell: config.allow_shell });
+  printBanner(output, {
+    version: version(),
+    url,
+    data,
+    slots: config.worker_slots,
+    allowShell: config.allow_shell,
+    allowBinary: config.allow_binary,
+  });
 }
 
 /** A person looks at this terminal: unless asked for, the server's log is only about trouble. */

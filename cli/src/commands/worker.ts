@@ -16,9 +16,11 @@ interface Given {
   queues?: string[];
   labels?: string[];
   allowShell?: boolean;
+  allowBinary?: boolean;
   builtin?: boolean;
 }
 
+const mb = 1024 ** 2;
 /** What the http executor of the built-in worker may call beside public addresses: the machine it runs on. */
 const loopback = ['127.0.0.0/8', '::1/128'];
 
@@ -38,6 +40,7 @@ export function addWorker(command: Command): void {
       parseNames,
     )
     .option('--allow-shell', 'Let it run programs, as PUNCTUAL_ALLOW_SHELL=true does')
+    .option('--allow-binary', 'Let it run programs that were uploaded, as PUNCTUAL_ALLOW_BINARY=true does')
     .addOption(new Option('--builtin').hideHelp())
     .addHelpText(
       'after',
@@ -64,14 +67,17 @@ async function work({ config, output, url }: Session, given: Given): Promise<num
   const id = given.id ?? config.worker_id;
   const slots = given.slots ?? config.worker_slots;
   process.on('exit', () => killDescendants());
-  const shell = (given.allowShell ?? config.allow_shell) ? await probeIsolation(shellSettings(config)) : null;
+  const [allowShell, allowBinary] = [given.allowShell ?? config.allow_shell, given.allowBinary ?? config.allow_binary];
+  const programs = allowShell || allowBinary ? await probeIsolation(shellSettings(config)) : null;
   const worker = await startStockWorker({
     url,
     ...(id === null ? {} : { id }),
     slots,
     queues: queues.length === 0 ? null : [...queues],
     labels: [...(given.labels ?? config.worker_labels)],
-    shell,
+    shell: allowShell ? programs : null,
+    binary: allowBinary && programs !== null ? { isolation: programs, cacheBytes: config.binary_cache_mb * mb } : null,
+    publishBytes: config.shell_publish_mb * mb,
     httpAllow: [...config.http_allow, ...(builtin ? loopback : [])],
     webhookSecret: config.webhook_secret,
     stopGraceMs: config.stop_grace_ms,
@@ -79,10 +85,10 @@ async function work({ config, output, url }: Session, given: Given): Promise<num
   });
   if (builtin) await parentSaysDrain();
   else {
-    const isolation = shell === null ? null : describeIsolation(shell);
-    const programs = isolation === null ? 'it runs no programs' : isolation.summary;
+    const isolation = programs === null ? null : describeIsolation(programs);
+    const words = isolation === null ? 'it runs no programs' : isolation.summary;
     const facts = { worker_id: worker.id, url, slots, ...(isolation === null ? {} : { isolation }) };
-    await untilSignal(output, `worker ${worker.id} takes up to ${slots} runs at once from ${url}; ${programs}`, facts);
+    await untilSignal(output, `worker ${worker.id} takes up to ${slots} runs at once from ${url}; ${words}`, facts);
   }
   await worker.stop();
   return 0;

@@ -8,10 +8,13 @@ export interface Banner {
   data: string;
   slots: number;
   allowShell: boolean;
+  allowBinary: boolean;
 }
 
-export function printBanner({ line, paint }: Output, { version, url, data, slots, allowShell }: Banner): void {
-  const shell = allowShell ? 'http and shell jobs' : 'http jobs (shell jobs with PUNCTUAL_ALLOW_SHELL=true)';
+export function printBanner({ line, paint }: Output, { version, url, data, slots, ...allow }: Banner): void {
+  const kinds = ['http', ...(allow.allowShell ? ['shell'] : []), ...(allow.allowBinary ? ['binary'] : [])];
+  const hint = allow.allowShell ? '' : ' (shell jobs with PUNCTUAL_ALLOW_SHELL=true)';
+  const shell = `${kinds.join(' and ')} jobs${hint}`;
   line(paint('bold', `Punctual ${version} is ready.`));
   line();
   line(`  dashboard  ${paint('cyan', `${url}/`)}`);

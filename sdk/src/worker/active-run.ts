@@ -1,7 +1,8 @@
 // One attempt in the main thread: calls the handler, gives it its context, watches its timeout and turns its end into one
 // outcome. worker.ts makes one for each run it is granted. It promises exactly one outcome, or none once the lease is lost,
 // and that the slot stays taken until the handler has really ended.
-import type { Grant } from '@punctual/contract';
+import type { Grant, RunArtifact } from '@punctual/contract';
+import type { ArtifactSource } from '../artifact-source.ts';
 import { completeIn, type Transaction } from './complete-in.ts';
 import { RunAbortedError, Snooze } from './errors.ts';
 import type { AbortReason } from './messages.ts';
@@ -33,6 +34,11 @@ export interface RunContext {
   /** Says how far the run is: a number from 0 to 100, and a few words. Costs nothing; the newest is sent about once a second. */
   progress(percent: number, message?: string): void;
   /**
+   * Publishes a file of the run as an artifact: a path, bytes or a stream. One of the same name is replaced. Rejects when the
+   * lease is lost, and when the run is aborted meanwhile.
+   */
+  publish(name: string, content: ArtifactSource): Promise<RunArtifact>;
+  /**
    * Completes the run in a transaction of the application's own, whose data lie in the same database: what it wrote there
    * and the run's success are committed together or not at all. Rejects, as may the commit, when the lease is lost. Commit
    * after it; what the handler returns is then no longer the result.
@@ -47,6 +53,8 @@ export interface ActiveRunDeps {
   logRoom: LogRoom;
   /** What is hidden in all runs of the worker. */
   redactor: Redactor;
+  /** Uploads a file and publishes it for the run. */
+  publish: (run: Grant, name: string, content: ArtifactSource, signal: AbortSignal) => Promise<RunArtifact>;
   /** How long a handler may ignore its signal before a timeout is reported without it. */
   stopGraceMs: number;
   /** The handler has ended: the slot is free. */
@@ -123,6 +131,10 @@ export class ActiveRun implements RunContext {
       if (this.#closed) this.#progress.close();
       this.#progress.report(percent, message);
     };
+  }
+
+  get publish(): RunContext['publish'] {
+    return (name, content) => this.#deps.publish(this.run, name, content, this.signal);
   }
 
   #checkpointsOf(): RunCheckpoints {

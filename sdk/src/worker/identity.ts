@@ -6,6 +6,7 @@ import type { WorkerDescription } from '@punctual/contract';
 import { labelPattern, limits } from '@punctual/contract/plain';
 
 const labelShape = new RegExp(labelPattern, 'u');
+const known = ['http', 'shell', 'binary'] as const;
 let made = 0;
 
 /** Host and process id; further workers of the same process get a number. */
@@ -38,8 +39,8 @@ export function describeWorker(offer: {
   for (const label of labels) checkLabel('the label', label);
   if (queues?.length === 0)
     throw new TypeError('queues is empty; name at least one queue, or leave it out to serve all.');
-  const kinds = executors.filter((kind): kind is 'http' | 'shell' => kind === 'http' || kind === 'shell');
-  if (kinds.length < executors.length) throw new TypeError('executors may hold `http` and `shell` only.');
+  const kinds = known.filter((kind) => executors.includes(kind));
+  if (kinds.length < executors.length) throw new TypeError('executors may hold `http`, `shell` and `binary` only.');
   return {
     host: hostname().slice(0, 255),
     pid: process.pid,

@@ -2,7 +2,9 @@
 // protocol runs in a thread of its own (protocol.ts), so that a handler that blocks the event loop cannot stop heartbeats.
 // `start()` takes work until `stop()`, which waits for what is running and then says goodbye.
 import { Worker as Thread } from 'node:worker_threads';
-import type { Executor, Grant, SyncAnswer } from '@punctual/contract';
+import type { Executor, Grant, RunArtifact, SyncAnswer } from '@punctual/contract';
+import type { ArtifactSource } from '../artifact-source.ts';
+import { Client } from '../client.ts';
 import { ActiveRun, type Handler } from './active-run.ts';
 import { FatalError } from './errors.ts';
 import { checkLabel, defaultWorkerId, describeWorker } from './identity.ts';
@@ -55,6 +57,7 @@ export class Worker {
   /** Runs that came while every slot was taken: only when handlers outlive their runs. */
   #backlog: { key: number; run: Grant }[] = [];
   #draining = false;
+  #client: Client | null = null;
   #thread: Thread | null = null;
   #stopping: Promise<void> | null = null;
   #forgetSignals: (() => void) | null = null;
@@ -126,6 +129,7 @@ export class Worker {
     this.#toThread({ kind: 'bye' });
     await this.#gone;
     await thread.terminate();
+    this.#client?.close();
     this.#forgetSignals?.();
     this.#event({ type: 'stopped' });
   }
@@ -187,11 +191,30 @@ export class Worker {
       outbox: this.#outbox,
       logRoom: this.#logRoom,
       redactor: this.#redactor,
+      publish: (of, name, content, signal) => this.#publish(of, name, content, signal),
       stopGraceMs: this.#threadOptions.stopGraceMs,
       ended: (ended) => this.#ended(ended),
     });
     this.#active.set(key, active);
     active.start(handler);
+  }
+
+  async #publish(
+    { run_id, lease_id }: Grant,
+    name: string,
+    content: ArtifactSource,
+    signal: AbortSignal,
+  ): Promise<RunArtifact> {
+    const { artifacts } = this.#clientOf();
+    const { sha256 } = await artifacts.upload(content, { name, signal });
+    signal.throwIfAborted();
+    return artifacts.publish(run_id, { lease_id, name, sha256 });
+  }
+
+  /** Made on first use: most workers publish nothing. */
+  #clientOf(): Client {
+    this.#client ??= new Client({ url: this.#threadOptions.url });
+    return this.#client;
   }
 
   #ended(run: ActiveRun): void {

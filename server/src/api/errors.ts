@@ -2,6 +2,7 @@
 import { PunctualError, routes, toProblem } from '@punctual/contract';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '../base/log.ts';
+import { missingArtifact } from '../store/artifact_refs.ts';
 
 export function answerErrors(app: FastifyInstance, log: Logger): void {
   app.setErrorHandler((error, request, reply) => {
@@ -41,6 +42,8 @@ export function sendProblem(error: PunctualError, request: FastifyRequest, reply
 
 function toPunctualError(error: Error & { code?: string; statusCode?: number }): PunctualError {
   if (error instanceof PunctualError) return error;
+  const missing = missingArtifact(error);
+  if (missing !== null) return missing;
   switch (error.code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new PunctualError('body_too_large', { cause: error });

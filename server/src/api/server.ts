@@ -2,6 +2,7 @@
 // handler; every error leaves through errors.ts.
 import { limits, PunctualError } from '@punctual/contract';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { Artifacts } from '../artifacts/artifacts.ts';
 import { newToken } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
@@ -17,6 +18,7 @@ import type { ScheduleEditor } from '../scheduler/edit.ts';
 import type { Workflows } from '../scheduler/workflows.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
+import { registerArtifacts } from './artifacts.ts';
 import { registerBackfills } from './backfills.ts';
 import { registerDashboard } from './dashboard.ts';
 import { registerDeadLetters } from './dead_letters.ts';
@@ -67,6 +69,11 @@ export interface ApiParts {
   /** Runs of the segment were redriven. */
   retried: (segment: number) => void;
   workflows: Workflows;
+  artifacts: Artifacts;
+  /** Signs addresses of uploads. */
+  secret: () => Promise<string>;
+  /** Content of artifacts is to be removed. */
+  filesSoon: () => void;
   /** Wakes whoever should know that runs became ready or wait for a time. */
   tell: (what: { segments?: Iterable<number>; nextMs?: number | null }) => void;
 }
@@ -107,6 +114,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   registerWorkflows(app, parts);
   registerWorkflowMoves(app, parts);
   registerRetention(app, parts);
+  registerArtifacts(app, parts);
   registerWorkers(app, parts);
   registerService(app, parts);
   registerDashboard(app);

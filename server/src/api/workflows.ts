@@ -13,6 +13,7 @@ import {
 } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { kindOf, newId, segmentOf } from '../base/ids.ts';
+import { artifactsOf } from '../rules/artifacts.ts';
 import { type PreparedJob, prepareJob, type Refusal } from '../rules/job.ts';
 import { segmentOfKey } from '../rules/segment.ts';
 import { compileWorkflow, type Graph } from '../rules/workflow/definition.ts';
@@ -79,7 +80,8 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
     const executor = JSON.stringify({ kind: 'workflow', steps, ...(input === undefined ? {} : { input }) });
     if (Buffer.byteLength(executor) > limits.max_payload_bytes)
       throw tooLarge('definition with its input', limits.max_payload_bytes);
-    const job = { ...prepared, executor, executor_kind: 'workflow' };
+    const artifacts = artifactsOf(executor);
+    const job = { ...prepared, executor, executor_kind: 'workflow', ...(artifacts.length === 0 ? {} : { artifacts }) };
     const recurring = job.schedule_type === 'CRON' || job.schedule_type === 'INTERVAL';
     return recurring
       ? { ...job, schedule: await editor.preparer()(job.schedule_type as 'CRON' | 'INTERVAL', rest) }

@@ -4,7 +4,7 @@
 //
 // So the segment of a job, a run and everything that belongs to it is known from its id, without a routing table. The
 // first run of a job bears the job's id with another kind: it is found without an index by job.
-import { randomFillSync, randomUUID } from 'node:crypto';
+import { randomBytes, randomFillSync, randomUUID } from 'node:crypto';
 
 export const idKinds = { job: 0, first_run: 1, run: 2, backfill: 3, operation: 4, workflow: 5 } as const;
 export type IdKind = keyof typeof idKinds;
@@ -103,8 +103,13 @@ export function lowestIdAt(ms: number): string {
 
 export const highestId = 'ffffffff-ffff-7fff-bfff-ffffffffffff';
 
-/** For what has no segment: sessions, leases, servers. */
+/** For what has no segment: sessions, leases, servers, uploads. */
 export const newToken = randomUUID;
+
+/** 256 bits in hex. */
+export function randomSecret(): string {
+  return randomBytes(32).toString('hex');
+}
 
 function hex32(n: number): string {
   return `${hex[n >>> 24]}${hex[(n >>> 16) & 255]}${hex[(n >>> 8) & 255]}${hex[n & 255]}`;

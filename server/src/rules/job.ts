@@ -41,6 +41,8 @@ export interface PreparedJob {
   backoff: string | null;
   /** For a recurring job: filled in by whoever knows the database's time and the calendars. */
   schedule: PreparedSchedule | null;
+  /** The artifacts it needs; left out when there are none. */
+  artifacts?: readonly string[];
   /** The runs it waits for: filled in by whoever can look them up. */
   depends_on: readonly Need[] | null;
 }
@@ -95,6 +97,7 @@ export function prepareJob(
     backoff: input.backoff === undefined ? null : JSON.stringify(input.backoff),
     schedule: null,
     depends_on: null,
+    ...(input.executor?.kind === 'binary' ? { artifacts: [input.executor.sha256] } : {}),
   };
 }
 
@@ -106,7 +109,10 @@ function impliedType(input: CreateJob): ScheduleType {
 
 /** A job as it stands in the book, for comparing. */
 export interface StoredJob
-  extends Omit<PreparedJob, 'executor_kind' | 'schedule_time' | 'delay_ms' | 'schedule' | 'unique' | 'depends_on'> {
+  extends Omit<
+    PreparedJob,
+    'executor_kind' | 'schedule_time' | 'delay_ms' | 'schedule' | 'unique' | 'depends_on' | 'artifacts'
+  > {
   schedule_ms: number | null;
   unique_key: string | null;
   version: number;

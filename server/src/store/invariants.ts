@@ -1,9 +1,10 @@
 // What must always be true of the book: queries that return no rows. Checked after every test, and in production by
 // `punctual doctor`.
 import { holdsPlace } from './admit_keys.ts';
+import { segmentOfHash } from './artifact_refs.ts';
 import type { Queryable } from './database.ts';
 import { findHole } from './holes.ts';
-import { firstRunOfJob } from './jobs.ts';
+import { firstRunOfJob, jobIsLive } from './jobs.ts';
 import { mostPlaces, neglectedKeys } from './key_limits.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
@@ -309,6 +310,24 @@ export const invariants: Record<string, Fragment> = {
     having (m.items, m.made, m.succeeded, m.failed)
            <> (count(i.item), count(i.run_id), count(*) filter (where i.outcome = 'SUCCESS'),
                count(*) filter (where i.run_id is not null and i.outcome in ('FAILED', 'CANCELLED')))`,
+  'a live job that runs an artifact refers to it': part`
+    select j.job_id::text as what
+    from punctual.jobs j
+    left join punctual.artifact_refs f on f.segment = ${segmentOfHash(part`j.executor::jsonb ->> 'sha256'`)}
+                                      and f.sha256 = j.executor::jsonb ->> 'sha256' and f.owner_id = j.job_id
+    where j.executor::jsonb ->> 'kind' = 'binary' and f.owner_id is null and ${jobIsLive}`,
+  'a file that a run published is referred to while it is there': part`
+    select p.run_id::text as what
+    from punctual.run_artifacts p
+    join punctual.artifacts a on a.segment = ${segmentOfHash(part`p.sha256`)} and a.sha256 = p.sha256
+    left join punctual.artifact_refs f on f.segment = a.segment and f.sha256 = a.sha256 and f.owner_id = p.run_id
+    where f.owner_id is null and a.created_at < p.published_at`,
+  'an artifact and an upload live in the segment of their hash': part`
+    select a.sha256 as what
+    from (select segment, sha256 from punctual.artifacts union all select segment, sha256 from punctual.artifact_uploads) a
+    where a.segment <> ${segmentOfHash(part`a.sha256`)}`,
+  'an upload that has become an artifact is none any more': part`
+    select u.sha256 as what from punctual.artifact_uploads u join punctual.artifacts a using (segment, sha256, upload_id)`,
   'what a lane is stands in one row': part`
     select min(lane_id)::text as what from punctual.lanes group by queue, type, executor, priority, requires, stage having count(*) > 1`,
 };

@@ -6,7 +6,10 @@
 // it is passed by here, or they find no job.
 import type { RetentionPolicy } from '@punctual/contract';
 import { groupBySegment } from '../base/ids.ts';
+import { artifactsOf } from '../rules/artifacts.ts';
 import { uuids } from './arrays.ts';
+import { dropRefs } from './artifact_refs.ts';
+import { countSegments } from './artifacts.ts';
 import type { Database, Queryable } from './database.ts';
 import { found, hasEnded, isLive, isWorkflowOf, type Place, stays } from './history.ts';
 import { firstRunOf, firstRunOfJob } from './jobs.ts';
@@ -85,9 +88,17 @@ export async function removeSpent(db: Database, segment: number, jobIds: readonl
         delete from punctual.dependents d
         using unnest(${uuids(some, (need) => need.parent_run_id)}::uuid[], ${uuids(some, (need) => need.job_id)}::uuid[]) n (run_id, job_id)
         where d.segment = ${parents}::smallint and d.run_id = n.run_id and d.job_id = n.job_id`);
-    await tx.query(sql`
-      delete from punctual.jobs
-      where segment = ${segment}::smallint and job_id = any (${these})`);
+    const executors = await tx.query<{ owner_id: string; executor: string }>(sql`
+      with gone as (
+        delete from punctual.jobs
+        where segment = ${segment}::smallint and job_id = any (${these})
+        returning job_id, executor
+      )
+      select job_id as owner_id, executor from gone where strpos(executor, '"binary"') > 0`);
+    const refs = executors.flatMap(({ owner_id, executor }) =>
+      artifactsOf(executor).map((sha256) => ({ owner_id, sha256 })),
+    );
+    if (refs.length > 0) await dropRefs(tx, refs, await countSegments(tx));
     return spent.length;
   });
 }

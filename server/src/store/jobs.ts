@@ -5,6 +5,7 @@ import { defaults } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
 import { type PreparedJob, parseBackoff, parseBegins, parseExecutor, type StoredJob } from '../rules/job.ts';
 import { int2s, int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
+import { insertRefs } from './artifact_refs.ts';
 import type { Queryable } from './database.ts';
 import { insertNeeds, type NewNeed } from './needs.ts';
 import { insertSchedules, type ShownSchedule, toSchedule } from './schedules.ts';
@@ -180,6 +181,9 @@ async function createMixed(
     job.schedule === null ? [] : [{ ...row, schedule: job.schedule }],
   );
   const needs = jobs.flatMap(({ submission, needs: of = [] }) => of.map((need) => ({ ...need, submission })));
+  const refs = jobs.flatMap(({ job: { artifacts = [] }, job_id, submission }) =>
+    artifacts.map((sha256) => ({ sha256, owner_id: job_id, submission })),
+  );
   const rows = await db.query<{ next_ms: string | null; some_due: boolean; won: string[] | null }>(sql`
     with ${keyed ? wonSubmissions(submissions) : part``}
     input as materialized (
@@ -218,6 +222,7 @@ async function createMixed(
     ),
     ${recurring.length === 0 ? part`` : insertSchedules(recurring)}
     ${needs.length === 0 ? part`` : insertNeeds(needs, keyed ? onlyWon : part``)}
+    ${refs.length === 0 ? part`` : insertRefs(refs, keyed ? onlyWon : part``)}
     due as (
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
       select segment, run_id, job_id, lane_id, 0, ${cause}, seq, due_at, due_at
@@ -354,7 +359,7 @@ export const jobHasLiveRun = part`(
   or exists (select from punctual.running r where r.segment = j.segment and r.job_id = j.job_id and r.cause <> 'submit'))`;
 
 /** Has the job `j` a run that has not ended, or times to come? */
-const jobIsLive = part`(
+export const jobIsLive = part`(
   ${jobHasLiveRun}
   or exists (select from punctual.schedules s where s.segment = j.segment and s.job_id = j.job_id and not s.ended))`;
 

@@ -2,7 +2,10 @@
 // workflows that have ended, and the memory of ends that jobs were told of. A page of one segment at a time. With `foreseen`, nothing is
 // removed but counted, as if all runs that go had gone.
 import type { RetentionPolicy } from '@punctual/contract';
+import { artifactsOf } from '../rules/artifacts.ts';
 import { uuids } from './arrays.ts';
+import { dropRefs } from './artifact_refs.ts';
+import { countSegments } from './artifacts.ts';
 import type { Database, Queryable } from './database.ts';
 import { found, hasEnded, isThere, type Place } from './history.ts';
 import { keptFrom, removing, runsDays, runsOver } from './retention.ts';
@@ -161,8 +164,8 @@ export async function pruneWorkflows(
   { policy, foreseen }: PageOptions,
 ): Promise<RemovedPage> {
   if (policy.runs_days === 0) return { removed: 0, next: null };
-  const rows = await inTransaction(db, foreseen, (tx) =>
-    tx.query<{ removed: number; looked: number; last: string | null }>(sql`
+  const rows = await inTransaction(db, foreseen, async (tx) => {
+    const pages = await tx.query<RemovedWorkflows>(sql`
       with page as materialized (
         select w.workflow_id, w.parent_id, w.ended_at
         from punctual.workflows w
@@ -179,11 +182,25 @@ export async function pruneWorkflows(
         ${foreseen ? part`` : part`for update of w skip locked`}
       )
       ${foreseen ? part`` : removeWorkflows(segment)}
-      select (select count(*) from over)::integer as removed, count(*)::integer as looked, max(workflow_id::text) as last
-      from page`),
-  );
+      select (select count(*) from over)::integer as removed, count(*)::integer as looked, max(workflow_id::text) as last,
+             ${foreseen ? part`'[]'::jsonb` : part`(select coalesce(jsonb_agg(jsonb_build_object('owner_id', r.workflow_id, 'definition', r.definition)), '[]') from removed r where strpos(r.definition, '"binary"') > 0)`} as binaries
+      from page`);
+    const refs = (pages[0]?.binaries ?? []).flatMap(({ owner_id, definition }) =>
+      artifactsOf(definition).map((sha256) => ({ owner_id, sha256 })),
+    );
+    if (refs.length > 0) await dropRefs(tx, refs, await countSegments(tx));
+    return pages;
+  });
   const { removed = 0, looked = 0, last = null } = rows[0] ?? {};
   return { removed, next: looked < pageRows || last === null ? null : { segment, after: last } };
+}
+
+interface RemovedWorkflows {
+  removed: number;
+  looked: number;
+  last: string | null;
+  /** Those that may have needed artifacts. */
+  binaries: { owner_id: string; definition: string }[];
 }
 
 function removeWorkflows(segment: number): Fragment {
@@ -195,5 +212,6 @@ function removeWorkflows(segment: number): Fragment {
       removed as (
         delete from punctual.workflows
         where segment = ${segment}::smallint and workflow_id in (select o.workflow_id from over o)
+        returning workflow_id, definition
       )`;
 }

@@ -27,6 +27,49 @@ create sequence punctual.arrivals;
 
 create sequence punctual.log_order;
 
+create table punctual.artifact_refs (
+  segment smallint not null,
+  sha256 text not null,
+  owner_id uuid not null,
+  constraint artifact_refs_pkey primary key (segment, sha256, owner_id),
+  constraint artifact_refs_artifact foreign key (segment, sha256) references punctual.artifacts(segment, sha256)
+);
+
+create table punctual.artifact_uploads (
+  segment smallint not null,
+  sha256 text not null,
+  upload_id uuid not null,
+  size bigint not null,
+  part_bytes bigint not null,
+  name text,
+  content_type text,
+  multipart text,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  over_at timestamp with time zone,
+  constraint artifact_uploads_pkey primary key (segment, sha256, upload_id),
+  constraint artifact_uploads_part_bytes_check check ((part_bytes > 0)),
+  constraint artifact_uploads_sha256_check check ((sha256 ~ '^[0-9a-f]{64}$'::text)),
+  constraint artifact_uploads_size_check check ((size >= 0))
+);
+create unique index artifact_uploads_live on punctual.artifact_uploads using btree (segment, sha256) where (over_at is null);
+create index artifact_uploads_over on punctual.artifact_uploads using btree (segment, over_at) where (over_at is not null);
+
+create table punctual.artifacts (
+  segment smallint not null,
+  sha256 text not null,
+  upload_id uuid not null,
+  size bigint not null,
+  name text,
+  content_type text,
+  created_at timestamp with time zone not null default now(),
+  used_at timestamp with time zone not null default now(),
+  constraint artifacts_pkey primary key (segment, sha256),
+  constraint artifacts_sha256_check check ((sha256 ~ '^[0-9a-f]{64}$'::text)),
+  constraint artifacts_size_check check ((size >= 0))
+);
+create index artifacts_by_time on punctual.artifacts using btree (segment, created_at, sha256);
+
 create table punctual.attempts (
   segment smallint not null,
   run_id uuid not null,
@@ -477,6 +520,17 @@ create table punctual.retention (
   constraint retention_runs_days_check check ((runs_days >= 0))
 );
 
+create table punctual.run_artifacts (
+  segment smallint not null,
+  run_id uuid not null,
+  name text not null,
+  sha256 text not null,
+  size bigint not null,
+  attempt smallint not null,
+  published_at timestamp with time zone not null default now(),
+  constraint run_artifacts_pkey primary key (segment, run_id, name)
+);
+
 create table punctual.running (
   segment smallint not null,
   run_id uuid not null,
@@ -525,6 +579,13 @@ create table punctual.schedules (
 create index schedules_by_calendar on punctual.schedules using btree (calendar, segment, job_id) where (calendar is not null);
 create index schedules_by_next on punctual.schedules using btree (segment, next_fire_at) where (next_fire_at is not null);
 create index schedules_resting on punctual.schedules using btree (segment, job_id) where (fixed_delay and (next_fire_at is null) and (not ended));
+
+create table punctual.secrets (
+  name text not null,
+  value text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint secrets_pkey primary key (name)
+);
 
 create table punctual.submissions (
   segment smallint not null,

@@ -10,8 +10,10 @@ import {
   type WorkflowSummary,
 } from '@punctual/contract';
 import { highestId, segmentOf } from '../base/ids.ts';
+import { artifactsOf } from '../rules/artifacts.ts';
 import type { Graph } from '../rules/workflow/definition.ts';
 import { parseSteps } from '../rules/workflow/show.ts';
+import { addRefs } from './artifact_refs.ts';
 import type { Queryable } from './database.ts';
 import { type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
 import { join, part, sql } from './sql.ts';
@@ -49,6 +51,10 @@ export async function createWorkflow(
       on conflict (segment, key) where key is not null do nothing
       returning workflow_id`);
     if (rows.length === 0) return earlier(batch.tx, segment, once);
+    await addRefs(
+      batch.tx,
+      artifactsOf(definition).map((sha256) => ({ sha256, owner_id: workflow_id })),
+    );
     const known = parts.memory.learn({ workflow_id, name, user_id, definition, input, parent_id: null }, wanted.graph);
     const workflow = { known, turn: 0, standing: 'live' as const, ended: false, states: [], stored: [] };
     batch.locked.set(workflow_id, workflow);

@@ -1,11 +1,12 @@
 // Removes old history, in the order in which things refer to each other: log lines, runs, attempts, times of the ledger,
-// backfills, dependencies, workflows, jobs; then idempotency keys, operations and sessions. One small batch after the other, so that a
+// files they published, backfills, dependencies, workflows, jobs; then idempotency keys, operations and sessions; then artifacts. One small batch after the other, so that a
 // server can take them with pauses, and `punctual prune` one after the other. Any number may do it at once: each removes
 // what it still finds. Cutting it short anywhere leaves nothing that is wrong, only something that is still there.
 import type { RetentionPolicy } from '@punctual/contract';
 import { lowestIdAt } from '../base/ids.ts';
 import type { Config } from '../config.ts';
 import { type Span, spansOf } from '../rules/retention.ts';
+import { pruneArtifacts } from '../store/artifacts.ts';
 import type { Database } from '../store/database.ts';
 import { type HistoryTable, lookAt, type Place, removeFrom, type Stretch, startOf } from '../store/history.ts';
 import { dropDay, type HistoryDay, listDays } from '../store/history_days.ts';
@@ -19,6 +20,7 @@ import {
 } from '../store/ledger_removal.ts';
 import { pruneOperations, pruneSessions, pruneSubmissions } from '../store/record_removal.ts';
 import { listRetention } from '../store/retention.ts';
+import { pruneRunArtifacts } from '../store/run_artifacts.ts';
 import { databaseNow } from '../store/schedules.ts';
 
 export type PrunedTable =
@@ -30,7 +32,9 @@ export type PrunedTable =
   | 'jobs'
   | 'submissions'
   | 'operations'
-  | 'workers';
+  | 'workers'
+  | 'run_artifacts'
+  | 'artifacts';
 
 export interface PruneStep {
   table: PrunedTable;
@@ -62,6 +66,7 @@ export function policyOf(config: Config): RetentionPolicy {
     logs_days: config.retain_logs_days,
     submissions_days: config.retain_submissions_days,
     operations_days: config.retain_operations_days,
+    artifacts_days: config.retain_artifacts_days,
   };
 }
 
@@ -73,6 +78,7 @@ export async function* prune(parts: PruneParts): AsyncGenerator<PruneStep, void,
     pruneHistory(parts, 'log_chunks', spans.logs),
     pruneHistory(parts, 'ended_runs', spans.runs),
     pruneHistory(parts, 'attempts', spans.runs),
+    prunePages(parts, 'run_artifacts', pruneRunArtifacts),
     prunePages(parts, 'occurrences', pruneLedger),
     prunePages(parts, 'backfills', pruneBackfills),
     prunePages(parts, 'dependents', pruneDependents),
@@ -80,6 +86,7 @@ export async function* prune(parts: PruneParts): AsyncGenerator<PruneStep, void,
     pruneJobs(parts, spans.runs),
     pruneSubmitted(parts),
     pruneOthers(parts),
+    pruneFiles(parts),
   ];
   for (const stage of stages) yield* parts.dryRun ? bounded(stage) : stage;
 }
@@ -195,4 +202,15 @@ async function* pruneOthers({ db, policy, segments, dryRun }: PruneParts): Async
     after = page.next;
     yield { table: 'workers', rows: page.removed };
   }
+}
+
+/** Their content is removed by a server, within minutes. */
+async function* pruneFiles({ db, policy, segments, dryRun }: PruneParts): AsyncGenerator<PruneStep> {
+  const options = { days: policy.artifacts_days, foreseen: dryRun };
+  for (const segment of policy.artifacts_days === 0 ? [] : segments)
+    for (let after: string | null = ''; after !== null; ) {
+      const page: Awaited<ReturnType<typeof pruneArtifacts>> = await pruneArtifacts(db, { segment, after }, options);
+      after = page.next;
+      yield { table: 'artifacts', rows: page.removed };
+    }
 }

@@ -8,7 +8,12 @@ import { context, grant, isolationForTests, noLimits } from './run.test.support.
 import { shellExecutor } from './shell.ts';
 
 const baseEnv = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/tmp' };
-const execute = shellExecutor({ baseEnv, stopGraceMs: 200, isolation: await isolationForTests() });
+const execute = shellExecutor({
+  baseEnv,
+  publishBytes: 1024 ** 2,
+  stopGraceMs: 200,
+  isolation: await isolationForTests(),
+});
 
 async function failure(script: string, more: Partial<ShellExecutor> = {}): Promise<Error> {
   const run = grant({ executor: { kind: 'shell', command: ['sh', '-c', script], ...more } });

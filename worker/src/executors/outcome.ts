@@ -1,5 +1,5 @@
 // What the end of a program means: success, a failure to try again, or a final one, with the reason in words. Used by
-// shell.ts; docs/executors.md has the table.
+// run-program.ts; docs/executors.md has the table.
 import { constants } from 'node:os';
 import { defaults, limits } from '@punctual/contract/plain';
 import { FatalError, RetryError } from '@punctual/sdk';

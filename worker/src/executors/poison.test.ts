@@ -109,7 +109,7 @@ const corpus: Record<string, Bad> = {
 };
 
 async function runBad(bad: Bad, isolation: Isolation, batch = ''): Promise<{ error: Error; mark: string }> {
-  const execute = shellExecutor({ baseEnv, stopGraceMs: 200, isolation });
+  const execute = shellExecutor({ baseEnv, publishBytes: 1024 ** 2, stopGraceMs: 200, isolation });
   const mark = `${batch}${randomUUID()}`;
   const run = grant({
     executor: { kind: 'shell', command: ['sh', '-c', bad.script], ...bad.more, env: { MARK: mark } },

@@ -1,4 +1,4 @@
-// Finds programs before they are started, so that a missing one is a clear error. Used by shell.ts.
+// Finds programs before they are started, so that a missing one is a clear error. Used by run-program.ts.
 import { constants } from 'node:fs';
 import { access, realpath, stat } from 'node:fs/promises';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';

@@ -9,7 +9,12 @@ import { context, grant, isolationForTests, type TestContext } from './run.test.
 import { shellExecutor } from './shell.ts';
 
 const baseEnv = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/tmp' };
-const execute = shellExecutor({ baseEnv, stopGraceMs: 1_000, isolation: await isolationForTests() });
+const execute = shellExecutor({
+  baseEnv,
+  publishBytes: 1024 ** 2,
+  stopGraceMs: 1_000,
+  isolation: await isolationForTests(),
+});
 
 function begin(
   script: string,

@@ -1,5 +1,5 @@
 // Files through which a program speaks of its run, in a folder of its own that is removed afterwards: what it saved last is
-// there when it starts, and what it writes is sent on. Used by shell.ts; docs/runs.md tells programs how to use them.
+// there when it starts, and what it writes is sent on. Used by run-program.ts; docs/runs.md tells programs how to use them.
 //
 // A program may write anything, at any moment: a file is read once it has not changed for one look, at most as much as may be
 // sent, never through a link, and never from a pipe, which could block. What is wrong is said in the run's log, once.
@@ -20,7 +20,8 @@ const max_outcome_bytes = 64 * 1024;
 export class RunFiles {
   readonly env: Record<string, string>;
   readonly folder: RunFolder;
-  readonly #owner: Owner | null;
+  /** Whom the program runs as, if not the worker's own user. */
+  readonly owner: Owner | null;
   readonly #ctx: RunContext;
   readonly #checkpoint: WatchedFile;
   readonly #progress: WatchedFile;
@@ -32,7 +33,7 @@ export class RunFiles {
   private constructor(folder: RunFolder, ctx: RunContext, owner: Owner | null) {
     const { files } = folder;
     this.folder = folder;
-    this.#owner = owner;
+    this.owner = owner;
     this.#ctx = ctx;
     this.env = {
       PUNCTUAL_CHECKPOINT_FILE: join(files, 'checkpoint.json'),
@@ -40,6 +41,7 @@ export class RunFiles {
       PUNCTUAL_RESULT_FILE: join(files, 'result.json'),
       PUNCTUAL_SNOOZE_FILE: join(files, 'snooze'),
       PUNCTUAL_OUTCOME_FILE: join(files, 'outcome.json'),
+      PUNCTUAL_OUTPUT_DIR: folder.output,
     };
     this.#checkpoint = new WatchedFile(join(files, 'checkpoint.json'));
     this.#progress = new WatchedFile(join(files, 'progress'));
@@ -125,7 +127,7 @@ export class RunFiles {
 
   async #sendProgress(): Promise<void> {
     if (!(await this.#progress.hasChanged(true))) return;
-    const bytes = await readEnd(this.#progress.path, max_progress_bytes, this.#owner).catch(() => null);
+    const bytes = await readEnd(this.#progress.path, max_progress_bytes, this.owner).catch(() => null);
     const line = bytes?.toString().trimEnd().split('\n').at(-1)?.trim() ?? '';
     if (line === '') return;
     const [, number, words = ''] = /^(\d+(?:\.\d+)?)%?(?:\s+(.*))?$/.exec(line) ?? [];
@@ -137,7 +139,7 @@ export class RunFiles {
   /** The content of a file up to a limit; null when there is none that can be used. */
   async #read(name: string, maxBytes: number): Promise<Buffer | null> {
     try {
-      const bytes = await readStart(this.env[name] as string, maxBytes + 1, this.#owner);
+      const bytes = await readStart(this.env[name] as string, maxBytes + 1, this.owner);
       if (bytes.length <= maxBytes) return bytes;
       this.#say(`${name} has more than ${maxBytes} bytes and is passed over.`);
     } catch (error) {

@@ -9,6 +9,8 @@ export interface TestContext extends RunContext {
   /** What the executor saved and reported. */
   saved: unknown[];
   reported: [number, string | undefined][];
+  /** What it published, by name. */
+  published: Map<string, string>;
   controller: AbortController;
 }
 
@@ -42,6 +44,7 @@ export function context(run: Grant, onLine: (line: string) => void = () => undef
   };
   const saved: unknown[] = [];
   const reported: [number, string | undefined][] = [];
+  const published = new Map<string, string>();
   let redactor = new Redactor();
   return {
     run,
@@ -50,6 +53,7 @@ export function context(run: Grant, onLine: (line: string) => void = () => undef
     lines,
     saved,
     reported,
+    published,
     log: { debug: add, info: add, warn: add, error: add, output: (_, line) => add(line) },
     get redactor() {
       return redactor;
@@ -60,6 +64,19 @@ export function context(run: Grant, onLine: (line: string) => void = () => undef
     checkpointed: run.checkpoint?.value,
     checkpoint: async (value) => void saved.push(value),
     progress: (percent, message) => void reported.push([percent, message]),
+    publish: async (name, content) => {
+      const bytes = typeof content === 'object' && 'readFile' in content ? await content.readFile() : Buffer.from('');
+      published.set(name, bytes.toString());
+      return {
+        run_id: run.run_id,
+        name,
+        sha256: '',
+        size: bytes.length,
+        attempt_number: 1,
+        published_at: '',
+        available: true,
+      };
+    },
     completeIn: () => Promise.reject(new Error('executors complete nothing in SQL')),
   };
 }

@@ -8,6 +8,7 @@ const command = ['sh', '-c', `echo $$; ${daemon} exec sleep 1000`];
 const run = grant({ executor: { kind: 'shell', command } });
 const execute = shellExecutor({
   baseEnv: { PATH: '/usr/bin:/bin' },
+  publishBytes: 0,
   stopGraceMs: 1_000,
   isolation: await isolationForTests(),
 });

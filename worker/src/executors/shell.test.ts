@@ -13,7 +13,7 @@ import { shellExecutor } from './shell.ts';
 
 const baseEnv = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/tmp' };
 const isolation = await isolationForTests();
-const execute = shellExecutor({ baseEnv, stopGraceMs: 200, isolation });
+const execute = shellExecutor({ baseEnv, publishBytes: 1024 ** 2, stopGraceMs: 200, isolation });
 
 function begin(
   command: string[],
@@ -59,7 +59,7 @@ test('a program gets the payload on its input, its arguments unchanged, and only
   assert.equal(
     names?.trim(),
     `HOME ${isolation.user === null ? '' : 'LOGNAME '}MINE PATH PUNCTUAL_ATTEMPT PUNCTUAL_CHECKPOINT_FILE ` +
-      'PUNCTUAL_FENCE PUNCTUAL_JOB_ID PUNCTUAL_OUTCOME_FILE PUNCTUAL_PROGRESS_FILE PUNCTUAL_RESULT_FILE ' +
+      'PUNCTUAL_FENCE PUNCTUAL_JOB_ID PUNCTUAL_OUTCOME_FILE PUNCTUAL_OUTPUT_DIR PUNCTUAL_PROGRESS_FILE PUNCTUAL_RESULT_FILE ' +
       `PUNCTUAL_RUN_ID PUNCTUAL_SCHEDULED_FOR PUNCTUAL_SNOOZE_FILE PWD TMPDIR${isolation.user === null ? '' : ' USER'}`,
   );
   assert.deepEqual(ctx.lines.slice(0, 2), ['{"hello":"wörld"}', 'a b;$(c)']);
@@ -160,7 +160,7 @@ test('a program deaf to SIGTERM is killed after the grace, and not before', asyn
 
 test('a lost lease kills the group at once', async () => {
   const pids: number[] = [];
-  const patient = shellExecutor({ baseEnv, stopGraceMs: 60_000, isolation });
+  const patient = shellExecutor({ baseEnv, publishBytes: 1024 ** 2, stopGraceMs: 60_000, isolation });
   const run = grant({
     executor: { kind: 'shell', command: ['sh', '-c', 'trap "" TERM; echo $$; while :; do sleep 1; done'] },
   });

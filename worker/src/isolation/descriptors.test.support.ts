@@ -5,7 +5,7 @@ import { shellExecutor } from '../executors/shell.ts';
 const script = 'for fd in /proc/$$/fd/*; do readlink $fd; done';
 const run = grant({ executor: { kind: 'shell', command: ['sh', '-c', script] } });
 const isolation = await isolationForTests();
-const execute = shellExecutor({ baseEnv: { PATH: '/usr/bin:/bin' }, stopGraceMs: 1_000, isolation });
+const execute = shellExecutor({ baseEnv: { PATH: '/usr/bin:/bin' }, publishBytes: 0, stopGraceMs: 1_000, isolation });
 await execute(
   run,
   context(run, (line) => process.stdout.write(`${line}\n`)),

@@ -2,6 +2,7 @@
 //
 //   punctual-run-MARK-x7Kq2P/   the worker's: the program may pass through, but not rename or replace what is in it
 //     files/                    the program's: checkpoint, progress, result, …; see executors/run-files.ts
+//     output/                   the program's: what it publishes; see executors/published.ts
 //     work/                     the program's: where it runs, and its temporary files
 import { execFile } from 'node:child_process';
 import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
@@ -11,6 +12,8 @@ import { promisify } from 'node:util';
 import { ownMark } from './mark.ts';
 
 export const run_folder_prefix = 'punctual-run-';
+/** Of the folder in which a worker keeps programs that it fetched; see executors/binary-cache.ts. */
+export const binaries_folder_prefix = 'punctual-binaries-';
 
 export interface Owner {
   uid: number;
@@ -20,6 +23,7 @@ export interface Owner {
 export interface RunFolder {
   path: string;
   files: string;
+  output: string;
   work: string;
 }
 
@@ -29,14 +33,14 @@ export async function makeRunFolder(
   fill: (files: string) => Promise<void> = async () => undefined,
 ): Promise<RunFolder> {
   const path = await mkdtemp(join(tmpdir(), `${run_folder_prefix}${ownMark}-`));
-  const [files, work] = [join(path, 'files'), join(path, 'work')];
-  for (const folder of [files, work]) await mkdir(folder, { mode: 0o700 });
+  const [files, output, work] = [join(path, 'files'), join(path, 'output'), join(path, 'work')];
+  for (const folder of [files, output, work]) await mkdir(folder, { mode: 0o700 });
   await fill(files);
   if (owner !== null) {
-    for (const folder of [files, work]) await chown(folder, owner.uid, owner.gid);
+    for (const folder of [files, output, work]) await chown(folder, owner.uid, owner.gid);
     await chmod(path, 0o711);
   }
-  return { path, files, work };
+  return { path, files, output, work };
 }
 
 /** Removes it whatever rights a program has taken from what is in it. */

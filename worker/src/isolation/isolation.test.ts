@@ -24,7 +24,10 @@ const isRoot = process.getuid?.() === 0;
 async function output(script: string, more: Partial<ShellExecutor> = {}, with_: Isolation = isolation) {
   const run = grant({ executor: { kind: 'shell', command: ['sh', '-c', script], ...more } });
   const ctx = context(run);
-  const result = await shellExecutor({ baseEnv, stopGraceMs: 200, isolation: with_ })(run, ctx);
+  const result = await shellExecutor({ baseEnv, publishBytes: 1024 ** 2, stopGraceMs: 200, isolation: with_ })(
+    run,
+    ctx,
+  );
   return { lines: (result as { stdout_tail: string }).stdout_tail.trim().split('\n'), log: ctx.lines };
 }
 
@@ -114,7 +117,7 @@ test('a program its user may not run is passed over for one that it may', { skip
     const run = grant({
       executor: { kind: 'shell', command: ['id', '-un'], env: { PATH: `${folder}/closed:/usr/bin` } },
     });
-    const execute = shellExecutor({ baseEnv, stopGraceMs: 200, isolation });
+    const execute = shellExecutor({ baseEnv, publishBytes: 1024 ** 2, stopGraceMs: 200, isolation });
     assert.deepEqual(await execute(run, context(run)), { exit_code: 0, stdout_tail: 'nobody\n' });
     const none = grant({ executor: { kind: 'shell', command: [`${folder}/closed/id`] } });
     await assert.rejects(
@@ -173,7 +176,7 @@ test('the number of processes is limited', async (t) => {
   });
   const ctx = context(run);
   await assert.rejects(
-    Promise.resolve(shellExecutor({ baseEnv, stopGraceMs: 200, isolation })(run, ctx)),
+    Promise.resolve(shellExecutor({ baseEnv, publishBytes: 1024 ** 2, stopGraceMs: 200, isolation })(run, ctx)),
     /exited with code 2.*limit of 20 processes/,
   );
   const made = Math.max(...ctx.lines.map(Number).filter((n) => !Number.isNaN(n)));

@@ -1,5 +1,5 @@
 // Starts a program apart from the worker and from other programs, and ends it with everything it has started. Used by
-// executors/shell.ts.
+// executors/run-program.ts.
 //
 // The command is a chain, each part of which becomes the next: a shell that waits until the worker has put it into its
 // cgroup, then unshare (no network), setpriv (dies with the worker), prlimit (limits), the program. All of them run with the

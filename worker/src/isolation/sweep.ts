@@ -6,13 +6,14 @@ import { lstat, readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RunCgroup, subgroups } from './cgroup.ts';
-import { removeFolder, run_folder_prefix } from './folder.ts';
+import { binaries_folder_prefix, removeFolder, run_folder_prefix } from './folder.ts';
 import { isDeadMark, markIn, ownMark } from './mark.ts';
 import type { Isolation } from './probe.ts';
 import { kill, killMarked, markedProcesses } from './processes.ts';
 
 /** A tenth of a second: killed processes are gone in less. */
 const last_tries = 20;
+const prefixes = [run_folder_prefix, binaries_folder_prefix];
 
 export async function sweepLeftovers({ cgroups }: Pick<Isolation, 'cgroups'>): Promise<void> {
   if (cgroups !== null) await sweepCgroups(cgroups.base);
@@ -24,7 +25,9 @@ export async function sweepLeftovers({ cgroups }: Pick<Isolation, 'cgroups'>): P
 export function leaveNothing({ cgroups }: Pick<Isolation, 'cgroups'>): void {
   for (const { pid, value } of markedProcesses()) if (markIn(value) === ownMark) kill(pid, 'SIGKILL');
   for (let tries = 0; tries < last_tries && cgroups?.close() === false; tries += 1) pauseThread(5);
-  const own = readdirSync(tmpdir()).filter((name) => name.startsWith(`${run_folder_prefix}${ownMark}-`));
+  const own = readdirSync(tmpdir()).filter((name) =>
+    prefixes.some((prefix) => name.startsWith(`${prefix}${ownMark}-`)),
+  );
   for (const name of own) {
     try {
       rmSync(join(tmpdir(), name), { recursive: true, force: true });
@@ -49,7 +52,7 @@ async function sweepCgroups(base: string): Promise<void> {
 
 async function sweepFolders(parent: string): Promise<void> {
   for (const name of await readdir(parent)) {
-    if (!name.startsWith(run_folder_prefix) || !isDeadMark(markIn(name))) continue;
+    if (!prefixes.some((prefix) => name.startsWith(prefix)) || !isDeadMark(markIn(name))) continue;
     const folder = join(parent, name);
     const found = await lstat(folder).catch(() => null);
     // Others may write there too: only a folder of our own is ours to remove.

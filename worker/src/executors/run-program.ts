@@ -1,0 +1,201 @@
+// Runs a program for a run, apart from the worker (isolation/), the payload on its standard input, its output in the run's
+// log. What its end means is decided in outcome.ts. Checkpoints, progress, a result, an outcome and a snooze go through files
+// (run-files.ts), and so do files to publish (published.ts). Used by shell.ts and binary.ts.
+//
+// It promises that nothing the program started survives the run: SIGTERM to its group, then SIGKILL to everything after the
+// grace, on cancel, timeout and stop; SIGKILL at once when the lease is lost or a limit is exceeded; and SIGKILL for whatever
+// is left when the program has ended. If the worker process itself is killed, the kernel kills the program, and the next
+// worker on the machine the rest (isolation/sweep.ts). Without cgroups, processes that leave the group and clear their
+// environment are not found.
+import type { ChildProcess } from 'node:child_process';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { ShellExecutor } from '@punctual/contract';
+import { FatalError, type Grant, isSecretName, RunAbortedError, type RunContext } from '@punctual/sdk';
+import { type Limits, limitsFor, mb } from '../isolation/limits.ts';
+import type { Isolation } from '../isolation/probe.ts';
+import { StartedProgram } from '../isolation/started.ts';
+import { failureOf } from './outcome.ts';
+import { followOutput } from './output.ts';
+import { findProgram } from './program.ts';
+import { publishFiles } from './published.ts';
+import { RunFiles } from './run-files.ts';
+
+/** How long output may still come when the program has ended but something holds its pipes. */
+const leftover_ms = 200;
+/** Shorter values, such as `true` or a number, stand everywhere. */
+const min_secret_chars = 6;
+
+export interface ProgramOptions {
+  /** What every program gets of the worker's environment. */
+  baseEnv: Record<string, string>;
+  /** Between SIGTERM and SIGKILL. */
+  stopGraceMs: number;
+  isolation: Isolation;
+  /** How much a program may publish. */
+  publishBytes: number;
+}
+
+/** A program with all that a job says about it. */
+export interface Program extends Omit<ShellExecutor, 'kind'> {
+  /** What people call it; the first word of its command unless given. */
+  name?: string;
+}
+
+export async function runProgram(program: Program, ctx: RunContext, options: ProgramOptions): Promise<unknown> {
+  ctx.signal.throwIfAborted();
+  const files = await RunFiles.open(ctx, options.isolation.user);
+  try {
+    return await runWithFiles(program, ctx, { ...options, files });
+  } finally {
+    await files.remove();
+  }
+}
+
+type WithFiles = ProgramOptions & { files: RunFiles };
+
+async function runWithFiles(executor: Program, ctx: RunContext, options: WithFiles): Promise<unknown> {
+  const { files, stopGraceMs, isolation } = options;
+  const limits = limitsFor(executor.limits, isolation.limits, (words) => ctx.log.warn(words));
+  ctx.redact(...secretsOf({ ...options.baseEnv, ...executor.env }));
+  const started = await start(executor, ctx.run, { ...options, limits });
+  try {
+    const output = follow(started, ctx, limits);
+    givePayload(started.child, ctx.run);
+    const exit = await ended(started, ctx, stopGraceMs);
+    await files.finish();
+    if (ctx.signal.aborted) throw ctx.signal.reason;
+    const end = {
+      ...exit,
+      ...output(),
+      name: nameOf(executor),
+      limits,
+      refused: await started.refusals(),
+      fatalCodes: executor.fatal_exit_codes,
+    };
+    const failure = failureOf(end, exit.code === null ? null : await files.outcome());
+    await publishFiles(ctx, files, { maxBytes: options.publishBytes, required: failure === null });
+    if (failure !== null) throw failure;
+    const snooze = await files.snooze();
+    if (snooze !== null) throw snooze;
+    const result = await files.result();
+    return result === undefined ? { exit_code: exit.code, stdout_tail: end.stdoutTail } : result;
+  } finally {
+    await started.remove();
+  }
+}
+
+async function start(
+  executor: Program,
+  run: Grant,
+  { baseEnv, isolation, files, limits }: WithFiles & { limits: Limits },
+): Promise<StartedProgram> {
+  const { work } = files.folder;
+  const noNetwork = executor.sandbox === 'no_network';
+  if (noNetwork && isolation.noNetwork === null) {
+    throw new FatalError(
+      'The job wants the sandbox no_network, which this worker cannot give: it takes Linux with unshare (util-linux) and user namespaces. `punctual doctor` says more.',
+    );
+  }
+  if (executor.limits !== undefined && isolation.prlimit === null) {
+    throw new FatalError('The job has limits, which this worker cannot keep: prlimit (util-linux) is not here.');
+  }
+  const env: Record<string, string> = {
+    ...baseEnv,
+    // The home of the worker's user is nothing to another one.
+    ...(isolation.user === null ? {} : { HOME: work, USER: isolation.user.name, LOGNAME: isolation.user.name }),
+    TMPDIR: work,
+    ...executor.env,
+    PUNCTUAL_RUN_ID: run.run_id,
+    PUNCTUAL_JOB_ID: run.job_id,
+    PUNCTUAL_ATTEMPT: String(run.attempt_number),
+    PUNCTUAL_FENCE: String(run.fence),
+    PUNCTUAL_SCHEDULED_FOR: run.scheduled_for,
+    ...files.env,
+  };
+  const program = await findProgram(executor.command[0] as string, {
+    cwd: executor.cwd,
+    path: env['PATH'],
+    user: isolation.user,
+  });
+  const command = [program, ...executor.command.slice(1)];
+  try {
+    return await StartedProgram.start({ command, cwd: executor.cwd ?? work, env, limits, noNetwork }, isolation);
+  } catch (error) {
+    const message = `The program ${nameOf(executor)} could not be started: ${(error as Error).message}.`;
+    // For want of processes or memory now: later there may be more.
+    throw /EAGAIN|ENOMEM|EMFILE/.test(message) ? new Error(message) : new FatalError(message);
+  }
+}
+
+function nameOf({ name, command }: Program): string {
+  return name ?? (command[0] as string);
+}
+
+/** Follows its output, and ends it when that is too much. */
+function follow(started: StartedProgram, { log, redactor }: RunContext, { output_mb }: Limits) {
+  const { child } = started;
+  let bytes = 0;
+  let wroteTooMuch = false;
+  const count = (more: number): void => {
+    bytes += more;
+    if (wroteTooMuch || output_mb === 0 || bytes <= output_mb * mb) return;
+    wroteTooMuch = true;
+    child.stdout?.destroy();
+    child.stderr?.destroy();
+    void started.killAll();
+  };
+  const stdoutTail = followOutput(child.stdout, redactor, (line) => log.output('stdout', line), count);
+  const stderrTail = followOutput(child.stderr, redactor, (line) => log.output('stderr', line), count);
+  return () => ({ wroteTooMuch, stdoutTail: stdoutTail(), said: stderrTail() });
+}
+
+/** What the program gets under a name such as API_TOKEN must not be found in its output. */
+function secretsOf(env: Record<string, string>): string[] {
+  return Object.entries(env).flatMap(([name, value]) =>
+    isSecretName(name) && value.length >= min_secret_chars ? [value] : [],
+  );
+}
+
+function givePayload(child: ChildProcess, run: Grant): void {
+  // A program that does not read its input closes the pipe; that is no failure.
+  child.stdin?.on('error', () => undefined);
+  child.stdin?.end(JSON.stringify(run.payload ?? null));
+}
+
+/** Waits for the program, stops it when the signal comes, and leaves nothing of it behind. */
+async function ended(
+  started: StartedProgram,
+  ctx: RunContext,
+  graceMs: number,
+): Promise<{ code: number | null; signal: string | null }> {
+  const { child } = started;
+  const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  const exited = new Promise<{ code: number | null; signal: string | null }>((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null)
+      resolve({ code: child.exitCode, signal: child.signalCode });
+    else child.once('exit', (code, signal) => resolve({ code, signal }));
+  });
+  let killTimer: NodeJS.Timeout | undefined;
+  const stop = (): void => {
+    const reason: unknown = ctx.signal.reason;
+    // Another worker may begin this run any moment: there is no time for a grace.
+    if (reason instanceof RunAbortedError && reason.reason === 'lease_lost') return void started.killAll();
+    started.signal('SIGTERM');
+    killTimer = setTimeout(() => void started.killAll(), graceMs);
+  };
+  ctx.signal.addEventListener('abort', stop, { once: true });
+  if (ctx.signal.aborted) stop();
+  const exit = await exited;
+  const leftover = new AbortController();
+  const patience = wait(ctx.signal.aborted ? graceMs : leftover_ms, undefined, { signal: leftover.signal }).catch(
+    () => undefined,
+  );
+  await Promise.race([closed, patience]);
+  leftover.abort();
+  clearTimeout(killTimer);
+  ctx.signal.removeEventListener('abort', stop);
+  await started.killAll();
+  child.stdout?.destroy();
+  child.stderr?.destroy();
+  return exit;
+}
