@@ -274,6 +274,19 @@ export const configKeys = {
     meaning:
       'Signs every call of the http executor as Standard Webhooks has it: `whsec_` and 24 to 64 bytes in base64. Several, separated by spaces, while one replaces the other.',
   },
+  encryption_keys: {
+    env: 'PUNCTUAL_ENCRYPTION_KEYS',
+    kind: 'secret',
+    default: null,
+    meaning:
+      'Keys for jobs with `encrypted: true`, as `name:key`, separated by commas; a key is 32 bytes in base64. The first encrypts, all decrypt. The same on every server.',
+  },
+  encryption_keys_file: {
+    env: 'PUNCTUAL_ENCRYPTION_KEYS_FILE',
+    kind: 'string',
+    default: null,
+    meaning: 'A file with those keys instead, one a line; lines that begin with # are passed over.',
+  },
   log_level: {
     env: 'PUNCTUAL_LOG_LEVEL',
     kind: 'string',

@@ -4,10 +4,12 @@
 //
 // Lanes under a limit are claimed by a statement that asks for room (store/claim_limited.ts). When there is none the
 // segment is starved: it is looked at again when a place or a unit of the rate is free, or at the next poll.
+import { PunctualError } from '@punctual/contract';
 import { monotonicMs } from '../base/clock.ts';
 import { groupBySegment, newToken, segmentOf } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import { isSealed, type Vault } from '../base/vault.ts';
 import { keptBy } from '../store/checkpoints.ts';
 import { type ClaimedRun, type ClaimOrder, claimRuns } from '../store/claim.ts';
 import { claimLimited } from '../store/claim_limited.ts';
@@ -17,9 +19,10 @@ import { type Settlement, settleRuns } from '../store/settle.ts';
 import type { Flow } from './flow.ts';
 import { HotSegments } from './hot_segments.ts';
 import { LowWater } from './low_water.ts';
+import { openRun } from './seal.ts';
 import { isLimited, lanesUpTo, type ServedLane, type ServedLanes, serveLanes, serves } from './served_lanes.ts';
 import { freeSlots, type Session } from './sessions.ts';
-import { settleAstray } from './settle.ts';
+import { settleAstray, settleUndecryptable } from './settle.ts';
 import type { Starts } from './starts.ts';
 
 export interface ClaimerOptions {
@@ -29,6 +32,7 @@ export interface ClaimerOptions {
   starts: Starts;
   segments: number;
   metrics: Metrics;
+  vault: Vault;
   log: Logger;
   /** Told that `refill` is to be called again, perhaps sooner than it said. */
   onRefill: () => void;
@@ -364,8 +368,15 @@ export class Claimer {
         astray.push(settleAstray({ run_id, lease_id }, flag));
         continue;
       }
-      session.held.set(run_id, { lease_id, call: 0, lane_id: run.lane_id, keeps: run.kept !== undefined });
-      session.outbox.push({ lease: { run_id, lease_id }, json: grantJson(run, lane, { lease_id, awaited }) });
+      const sealed_job = isSealed(run.payload) ? run.job_id : null;
+      const granted = sealed_job === null ? run : this.#opened(run);
+      if (granted instanceof PunctualError) {
+        astray.push(settleUndecryptable({ run_id, lease_id }, granted.message));
+        continue;
+      }
+      session.held.set(run_id, { lease_id, call: 0, lane_id: run.lane_id, keeps: run.kept !== undefined, sealed_job });
+      const json = grantJson(granted, lane, { lease_id, awaited, encrypted: sealed_job !== null });
+      session.outbox.push({ lease: { run_id, lease_id }, json });
       told.add(session);
       this.#options.starts.note(run.lane_id);
     }
@@ -380,6 +391,18 @@ export class Claimer {
         for (const session of new Set(slots)) compareSoon(session);
         this.#options.log.warn({ err: error }, 'runs not put back; it is done later');
       }
+    }
+  }
+
+  /** The run as its worker gets it; or why it cannot start. */
+  #opened(run: ClaimedRun): ClaimedRun | PunctualError {
+    try {
+      return openRun(this.#options.vault, run);
+    } catch (error) {
+      if (!(error instanceof PunctualError)) throw error;
+      const { run_id, job_id } = run;
+      this.#options.log.warn({ run_id, job_id, reason: error.message }, 'a run cannot be decrypted and does not start');
+      return error;
     }
   }
 
@@ -442,7 +465,7 @@ function release(slots: readonly Session[]): void {
 function grantJson(
   run: ClaimedRun,
   lane: Lane,
-  { lease_id: leaseId, awaited }: { lease_id: string; awaited: boolean },
+  { lease_id: leaseId, awaited, encrypted }: { lease_id: string; awaited: boolean; encrypted: boolean },
 ): string {
   const executor = run.executor === null ? '' : `,"executor":${run.executor}`;
   return (
@@ -450,7 +473,7 @@ function grantJson(
     `"type":"${lane.type}","queue":"${lane.queue}","priority":${lane.priority},"user_id":${JSON.stringify(run.user_id)},` +
     `"attempt_number":${run.attempt},"max_attempts":${run.max_retries + 1},"timeout_ms":${run.timeout_ms},` +
     `"due_at":"${rfc3339(run.due_at)}","scheduled_for":"${rfc3339(run.scheduled_for ?? run.due_at)}","fence":${run.fence}` +
-    `${executor}${checkpointJson(run)}${awaited ? ',"awaited":true' : ''},"payload":${run.payload ?? 'null'}}`
+    `${executor}${checkpointJson(run)}${awaited ? ',"awaited":true' : ''}${encrypted ? ',"encrypted":true' : ''},"payload":${run.payload ?? 'null'}}`
   );
 }
 

@@ -32,6 +32,8 @@ export interface PreparedJob {
   units: number | null;
   unique: PreparedUnique | null;
   payload: string | null;
+  /** What it stores is sealed (base/vault.ts). */
+  encrypted: boolean;
   schedule_type: ScheduleType;
   schedule_time: string | null;
   delay_ms: number | null;
@@ -85,7 +87,9 @@ export function prepareJob(
     concurrency_key: input.concurrency_key ?? null,
     units: input.units === undefined || input.units === defaults.units ? null : input.units,
     unique,
-    payload,
+    // A payload that is sealed marks the job, so there always is one.
+    payload: input.encrypted === true ? (payload ?? 'null') : payload,
+    encrypted: input.encrypted === true,
     schedule_type,
     schedule_time: input.schedule_time ?? null,
     delay_ms: input.delay_ms ?? null,
@@ -137,6 +141,7 @@ const sameFields = [
   'concurrency_key',
   'units',
   'payload',
+  'encrypted',
   'schedule_type',
   'max_retries',
   'timeout_ms',
