@@ -7,7 +7,12 @@ import { closed, described, Json } from './shapes.ts';
 export const HttpExecutor = closed(
   {
     kind: Type.Literal('http'),
-    url: Type.String({ minLength: 1, maxLength: 4096, pattern: '^https?://[^\\p{Cc}\\p{Cs}\\s]+$' }),
+    url: Type.String({
+      minLength: 1,
+      maxLength: 4096,
+      pattern: '^https?://[^\\p{Cc}\\p{Cs}\\s]+$',
+      description: 'With `{{secret:NAME}}` for what only the worker knows; in headers and body too',
+    }),
     method: Type.Optional(Type.Enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'], { default: 'POST' })),
     headers: Type.Optional(
       Type.Record(
@@ -62,7 +67,8 @@ export const ShellExecutor = closed(
     command: Type.Array(Type.String({ maxLength: 32_768, pattern: '^[^\\u0000\\p{Cs}]*$' }), {
       minItems: 1,
       maxItems: 256,
-      description: 'Program and arguments; no shell interprets them',
+      description:
+        'Program and arguments; no shell interprets them, and no secrets: others on the machine can read them',
     }),
     env: Type.Optional(
       Type.Record(

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { FatalError } from '@punctual/sdk';
 import { rotateDatabase, startServer } from '@punctual/server';
+import { columnsWith } from '../support/columns.ts';
 import { createDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hand, outcome } from '../support/hand.ts';
@@ -14,27 +15,6 @@ const old = newKey('old');
 const fresh = newKey('new');
 const secret = 'MARKER-4711-MARKER';
 const other = 'MARKER-in-the-clear';
-
-/** Every text, JSON, array and binary value of every table of the schema in which the word stands. */
-async function find(house: House, word: string): Promise<string[]> {
-  const ask = <T extends object>(text: string): Promise<T[]> => house.db.query<T>({ name: '', text, values: [] });
-  const columns = await ask<{ place: string; name: string }>(`
-    select format('punctual.%I', c.relname) as place, format('%I', a.attname) as name
-    from pg_class c
-    join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-    where c.relnamespace = 'punctual'::regnamespace and c.relkind in ('r', 'p')
-      and format_type(a.atttypid, null) ~ '^(text|character varying|json|jsonb|bytea|tsvector)'`);
-  assert.ok(columns.length > 50, 'the columns are looked for');
-  const found: string[] = [];
-  for (const { place, name } of columns) {
-    const rows = await ask<{ n: number }>(
-      `select count(*)::integer as n from ${place} where position(lower('${word}') in lower(${name}::text)) > 0
-         or position(encode('${word}', 'hex') in ${name}::text) > 0`,
-    );
-    if ((rows[0]?.n ?? 0) > 0) found.push(`${place}.${name}`);
-  }
-  return found;
-}
 
 async function revealed(house: House, path: string): Promise<Record<string, unknown>> {
   return (await (await fetch(`${house.url}${path}`)).json()) as Record<string, unknown>;
@@ -68,7 +48,7 @@ describe('an encrypted job', () => {
     fail = false;
     await house.client.deadLetters.redrive(failed.run_id);
     const run = await house.runWith(job_id, 'SUCCESS');
-    assert.deepEqual(await find(house, secret), []);
+    assert.deepEqual(await columnsWith(house, secret), []);
     assert.deepEqual(seen, [
       [{ card: secret }, undefined, true],
       [{ card: secret }, { at: secret }, true],
@@ -76,7 +56,7 @@ describe('an encrypted job', () => {
     ]);
     // The look itself sees what is there.
     await house.client.jobs.create({ type: 'plain', payload: { card: other } });
-    assert.deepEqual(await find(house, other), ['punctual.jobs.payload']);
+    assert.deepEqual(await columnsWith(house, other), ['punctual.jobs.payload']);
 
     const { jobs } = await house.client.jobs.list({ q: 'MARKER' });
     assert.deepEqual(
@@ -124,7 +104,7 @@ describe('an encrypted job', () => {
       running: [run_id],
       checkpoints: [{ run_id, lease_id: run.lease_id, version: 1, value: secret }],
     });
-    assert.deepEqual(await find(house, secret), []);
+    assert.deepEqual(await columnsWith(house, secret), []);
     assert.equal((await house.client.runs.checkpoint(run_id)).value, null);
     assert.equal((await house.client.runs.checkpoint(run_id, { reveal: true })).value, secret);
     await hand.call({ outcomes: [outcome(run, { result: 1 })] });
@@ -144,7 +124,7 @@ describe('an encrypted job', () => {
     });
     await hand.call({ url: other, outcomes: [outcome(run, { status: 'FAILED', error_message: secret })] });
     assert.equal((await house.ended(job_id)).error_message, null);
-    assert.deepEqual(await find(house, secret), []);
+    assert.deepEqual(await columnsWith(house, secret), []);
     assert.equal((await house.client.jobs.status(job_id, { reveal: true })).latest_run?.error_message, secret);
   });
 
@@ -162,7 +142,7 @@ describe('an encrypted job', () => {
     assert.equal((await house.client.jobs.get(job_id, { reveal: true })).payload, `${secret}-2`);
     await house.client.jobs.update(job_id, { payload: `${secret}-3` });
     assert.equal((await house.client.jobs.get(job_id, { reveal: true })).payload, `${secret}-3`);
-    assert.deepEqual(await find(house, secret), []);
+    assert.deepEqual(await columnsWith(house, secret), []);
     await assert.rejects(
       house.client.jobs.create({ ...job, encrypted: false, payload: 'x' }),
       /unique_key is held .* it is encrypted, and that cannot be changed/,
@@ -173,7 +153,7 @@ describe('an encrypted job', () => {
     ];
     const { jobs } = await house.client.jobs.createMany(bulk);
     assert.equal((await house.client.jobs.get(jobs[0]?.job_id as string, { reveal: true })).payload, `${secret}-5`);
-    assert.deepEqual(await find(house, secret), []);
+    assert.deepEqual(await columnsWith(house, secret), []);
   });
 
   test('cannot be opened in another row', async () => {
@@ -230,7 +210,7 @@ describe('an encrypted job', () => {
     await assert.rejects(complete(`'"${secret}"'`), /result of a job that is encrypted cannot be kept in SQL/);
     await complete('null');
     assert.equal((await house.ended(job_id)).status, 'SUCCESS');
-    assert.deepEqual(await find(house, secret), []);
+    assert.deepEqual(await columnsWith(house, secret), []);
   });
 });
 
@@ -286,7 +266,7 @@ describe('keys', () => {
     await hand.call({ url: keyless, outcomes: [outcome(run, { result: secret })] });
     const ended = await house.ended(job_id);
     assert.deepEqual([ended.status, ended.reason, ended.result], ['SUCCESS', 'result_not_encrypted', undefined]);
-    assert.deepEqual(await find(house, secret), []);
+    assert.deepEqual(await columnsWith(house, secret), []);
   });
 
   test('are rotated in steps that can be repeated, until the old one can go', async () => {

@@ -35,12 +35,14 @@ export interface StockWorkerOptions {
   handleSignals?: boolean | undefined;
   /** Values that never leave the worker. */
   redact?: readonly string[] | undefined;
+  /** The folder of secrets that jobs refer to; null: they come from the environment only. */
+  secretsDir?: string | null;
   logger?: Logger | undefined;
   onEvent?: ((event: WorkerEvent) => void) | undefined;
 }
 
 export async function startStockWorker(options: StockWorkerOptions): Promise<Worker> {
-  const { shell: isolation, httpAllow, webhookSecret = null, stopGraceMs, ...rest } = options;
+  const { shell: isolation, httpAllow, webhookSecret = null, secretsDir = null, stopGraceMs, ...rest } = options;
   const http = httpExecutor({ allow: httpAllow, version: version(), webhookSecret });
   if (isolation !== null) {
     await sweepLeftovers(isolation);
@@ -49,6 +51,7 @@ export async function startStockWorker(options: StockWorkerOptions): Promise<Wor
   const shell = isolation === null ? undefined : shellExecutor({ baseEnv: baseEnv(), stopGraceMs, isolation });
   const worker = new Worker({
     ...rest,
+    ...(secretsDir === null ? {} : { secrets: { dir: secretsDir } }),
     handlers: { echo, sleep },
     executors: shell === undefined ? { http } : { http, shell },
     stopGraceMs: stopGraceMs + report_ms,

@@ -11,6 +11,7 @@ import type { Redactor } from './redact.ts';
 import { RunCheckpoints } from './run-checkpoints.ts';
 import { type Log, type LogRoom, RunLog } from './run-log.ts';
 import { RunProgress } from './run-progress.ts';
+import { findSecret, formsOf, type Secrets } from './secrets.ts';
 
 /** What a handler gets beside its run. */
 export interface RunContext {
@@ -19,6 +20,11 @@ export interface RunContext {
   readonly signal: AbortSignal;
   /** Lines that belong to this run. */
   readonly log: Log;
+  /**
+   * A secret of this worker, by its name: capital letters, digits and _. It is hidden in all that the run says from then on.
+   * Rejects with a FatalError when the worker does not have it.
+   */
+  secret(name: string): Promise<string>;
   /** Hides these values in all that the run says from now on: lines, errors, progress. */
   redact(...values: string[]): void;
   /** What hides them, for output that does not go through `log`. */
@@ -47,6 +53,8 @@ export interface ActiveRunDeps {
   logRoom: LogRoom;
   /** What is hidden in all runs of the worker. */
   redactor: Redactor;
+  /** Where secrets come from. */
+  secrets: Secrets;
   /** How long a handler may ignore its signal before a timeout is reported without it. */
   stopGraceMs: number;
   /** The handler has ended: the slot is free. */
@@ -105,6 +113,14 @@ export class ActiveRun implements RunContext {
   get redact(): RunContext['redact'] {
     return (...values) => {
       this.#redactor = this.#redactor.with(values);
+    };
+  }
+
+  get secret(): RunContext['secret'] {
+    return async (name) => {
+      const value = await findSecret(this.#deps.secrets, name);
+      this.redact(...formsOf(value));
+      return value;
     };
   }
 

@@ -1,3 +1,4 @@
+// The vault by itself: what it seals it opens, and only there.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -8,6 +8,7 @@ import {
   type FieldError,
   limits,
   type ScheduleType,
+  secretProblems,
   type UpdateJob,
 } from '@punctual/contract';
 import type { Need } from './dependency.ts';
@@ -71,6 +72,7 @@ export function prepareJob(
       path: 'depends_on',
       message: `does not go with schedule_type ${schedule_type}: each run would wait`,
     });
+  errors.push(...checkSecrets(input.executor));
   const payload = toJsonText(input.payload, 'payload', errors);
   const executor = toJsonText(input.executor, 'executor', errors);
   if (errors.length > 0) return { refused: errors };
@@ -100,6 +102,20 @@ export function prepareJob(
     schedule: null,
     depends_on: null,
   };
+}
+
+/** References to secrets stand where workers fill them in, and under names that exist. */
+function checkSecrets(executor: Executor | undefined): FieldError[] {
+  if (executor === undefined) return [];
+  if (executor.kind === 'shell') {
+    const { command, cwd, env } = executor;
+    return [
+      ...secretProblems(command, 'executor.command', true),
+      ...secretProblems(cwd, 'executor.cwd', true),
+      ...secretProblems(env, 'executor.env'),
+    ];
+  }
+  return secretProblems(executor, 'executor');
 }
 
 function impliedType(input: CreateJob): ScheduleType {

@@ -18,6 +18,7 @@ import { failureOf } from './outcome.ts';
 import { followOutput } from './output.ts';
 import { findProgram } from './program.ts';
 import { RunFiles } from './run-files.ts';
+import { fillSecrets, findSecrets, redactJson, refuseSecrets } from './secrets.ts';
 
 /** How long output may still come when the program has ended but something holds its pipes. */
 const leftover_ms = 200;
@@ -48,8 +49,9 @@ export function shellExecutor(options: ShellExecutorOptions): Handler {
 
 type WithFiles = ShellExecutorOptions & { files: RunFiles };
 
-async function runProgram(executor: ShellExecutor, ctx: RunContext, options: WithFiles): Promise<unknown> {
+async function runProgram(given: ShellExecutor, ctx: RunContext, options: WithFiles): Promise<unknown> {
   const { files, stopGraceMs, isolation } = options;
+  const executor = await withSecrets(given, ctx);
   const limits = limitsFor(executor.limits, isolation.limits, (words) => ctx.log.warn(words));
   ctx.redact(...secretsOf({ ...options.baseEnv, ...executor.env }));
   const started = await start(executor, ctx.run, { ...options, limits });
@@ -72,10 +74,22 @@ async function runProgram(executor: ShellExecutor, ctx: RunContext, options: Wit
     const snooze = await files.snooze();
     if (snooze !== null) throw snooze;
     const result = await files.result();
-    return result === undefined ? { exit_code: exit.code, stdout_tail: end.stdoutTail } : result;
+    return result === undefined
+      ? { exit_code: exit.code, stdout_tail: end.stdoutTail }
+      : redactJson(result, ctx.redactor);
   } finally {
     await started.remove();
   }
+}
+
+/** Secrets reach a program by its environment only: its arguments can be read by everybody on the machine. */
+async function withSecrets(executor: ShellExecutor, ctx: RunContext): Promise<ShellExecutor> {
+  refuseSecrets(executor.command, 'executor.command');
+  refuseSecrets(executor.cwd, 'executor.cwd');
+  if (executor.env === undefined) return executor;
+  const secrets = await findSecrets(executor.env, 'executor.env', ctx);
+  const env = Object.entries(executor.env).map(([name, value]) => [name, fillSecrets(value, secrets)]);
+  return { ...executor, env: Object.fromEntries(env) as Record<string, string> };
 }
 
 async function start(
