@@ -143,6 +143,7 @@ const uses: Use[] = [
     allowed: {
       'server/src/config.ts': 'the reader',
       'server/src/embedded/native.ts': 'PATH, to find the programs that start PostgreSQL',
+      'sdk/src/worker/secrets.ts': 'secrets of a worker of an application, under names nobody knows before',
       'cli/src/environment.ts': 'colours, and what child processes inherit',
       'worker/src/index.ts': 'PATH and the like, which programs of the shell executor expect',
     },

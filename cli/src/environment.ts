@@ -6,8 +6,8 @@ export function refusesColor(env: NodeJS.ProcessEnv = process.env): boolean {
   return (env['NO_COLOR'] ?? '') !== '' || env['TERM'] === 'dumb';
 }
 
-/** The environment of a worker: everything but the database's address, which no worker needs and no job may read. */
+/** The environment of a worker: everything but the database's address and keys, which no worker needs and no job may read. */
 export function workerEnvironment(env: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
-  const { DATABASE_URL: _withheld, ...rest } = env;
-  return rest;
+  const withheld = ['DATABASE_URL', 'PUNCTUAL_ENCRYPTION_KEYS', 'PUNCTUAL_ENCRYPTION_KEYS_FILE'];
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !withheld.includes(name)));
 }

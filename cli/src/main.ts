@@ -156,6 +156,12 @@ const entries: Entry[] = [
     load: async () => (await import('./commands/prune.ts')).addPrune,
   },
   {
+    name: 'encryption',
+    summary: 'Count encrypted values by key, and rotate the keys',
+    group: caring,
+    load: async () => (await import('./commands/encryption.ts')).addEncryption,
+  },
+  {
     name: 'config',
     summary: 'Print every setting, its value and its meaning',
     group: caring,

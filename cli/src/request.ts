@@ -34,9 +34,16 @@ const words = {
 };
 
 const changeFlags = flagsFrom(CreateJob.properties, settable, { words });
-const createFlags = flagsFrom(CreateJob.properties, ['type', 'user_id', 'requires', 'concurrency_key', 'units'], {
-  words: { requires: 'A label the worker must have' },
-});
+const createFlags = flagsFrom(
+  CreateJob.properties,
+  ['type', 'user_id', 'encrypted', 'requires', 'concurrency_key', 'units'],
+  {
+    words: {
+      encrypted: 'Keep its payload, results, checkpoints and errors encrypted in the database',
+      requires: 'A label the worker must have',
+    },
+  },
+);
 const uniqueFlags = flagsFrom(CreateJob.properties, Object.keys(uniqueFields), {
   words: {
     unique_key: 'At most one job of the user holds this key at a time',

@@ -33,13 +33,18 @@ export function jobFields(job: Job, paint: Paint, now: number): [string, string]
     ...(job.unique_key === undefined ? [] : [['unique key', uniqueOf(job)] as [string, string]]),
     ...scheduleFields(job, now),
     ...dependencyFields(job, paint),
-    ['payload', showJson(job.payload)],
+    ['payload', showHidden(job.payload, job)],
     ['retries', job.max_retries === 0 ? 'none' : `${job.max_retries}, waiting ${backoff}`],
     ['timeout', `${writeDuration(job.timeout_ms)} an attempt${wholeRun(job.run_timeout_ms)}`],
     ['created', showTime(job.created_at, now)],
     ...(job.updated_at === job.created_at ? [] : [['updated', showTime(job.updated_at, now)] as [string, string]]),
     ['version', String(job.version)],
   ];
+}
+
+/** What is encrypted, and was not asked for. */
+function showHidden(value: unknown, { encrypted = false }: { encrypted?: boolean }): string {
+  return encrypted && value === null ? 'encrypted; --reveal shows it' : showJson(value);
 }
 
 function uniqueOf({ unique_key, unique_scope, unique_period_ms }: Job): string {
@@ -99,7 +104,8 @@ export function runFields(run: Run, paint: Paint, now: number): [string, string]
   if (run.end_time !== null) fields.push(['ended', showTime(run.end_time, now)]);
   if (run.executor_id !== null) fields.push(['worker', run.executor_id]);
   if (run.error_message !== null) fields.push(['error', paint('red', harmless(run.error_message))]);
-  if (run.result !== undefined) fields.push(['result', showJson(run.result)]);
+  if (run.result !== undefined) fields.push(['result', showHidden(run.result, run)]);
+  else if (run.encrypted === true) fields.push(['encrypted', 'what it stores is shown with --reveal']);
   return fields;
 }
 
@@ -154,7 +160,7 @@ export function letterFields(letter: DeadLetter, paint: Paint, now: number): [st
     ['attempts', String(letter.attempts)],
     ['type', `${letter.type} in queue ${letter.queue}, priority ${letter.priority}`],
     ['user', letter.user_id ?? '–'],
-    ['payload', showJson(letter.payload)],
+    ['payload', showHidden(letter.payload, letter)],
   ];
   if (letter.executor_id !== null) fields.push(['worker', letter.executor_id]);
   if (letter.redriven_run_id !== null)

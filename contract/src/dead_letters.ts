@@ -13,7 +13,12 @@ export const DeadLetter = Type.Object(
     priority: Type.Integer(),
     user_id: nullable(Type.String()),
     payload: Json,
-    reason: Type.String({ description: 'failed, timed_out, run_timed_out or lost' }),
+    encrypted: Type.Optional(
+      Type.Boolean({
+        description: 'The job is encrypted: payload and error message are null here; its run can be revealed',
+      }),
+    ),
+    reason: Type.String({ description: 'failed, timed_out, run_timed_out, lost or cannot_decrypt' }),
     error_message: nullable(Type.String()),
     attempts: Type.Integer({ description: 'How often it was started' }),
     executor_id: nullable(Type.String()),
@@ -29,7 +34,7 @@ const filters = {
   type: Type.Optional(Label),
   queue: Type.Optional(Label),
   user_id: Type.Optional(Label),
-  reason: Type.Optional(Type.Enum(['failed', 'timed_out', 'run_timed_out', 'lost'])),
+  reason: Type.Optional(Type.Enum(['failed', 'timed_out', 'run_timed_out', 'lost', 'cannot_decrypt'])),
   q: Type.Optional(described(Title, { description: 'Text within the error message' })),
 };
 

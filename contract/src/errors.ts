@@ -99,6 +99,11 @@ export const errorTable = {
       'The session does not exist or did not renew its lease in time; its runs were given to others. Stop them and begin a new session, described by `worker`.',
   },
   lease_lost: { status: 409, meaning: 'The run is no longer leased to this worker; what it reported was not applied.' },
+  cannot_decrypt: {
+    status: 409,
+    meaning:
+      'A value is encrypted under a key that this server does not have, or is no longer what was written; the detail names the key.',
+  },
   version_conflict: {
     status: 412,
     meaning: 'The job was changed since you read it (If-Match does not match); read it again, then update.',
@@ -130,6 +135,11 @@ export const errorTable = {
   invalid_workflow: {
     status: 422,
     meaning: 'The workflow cannot be run; `errors` says which step, why, and how to mend it.',
+  },
+  encryption_off: {
+    status: 422,
+    meaning:
+      'The server has no encryption keys, so nothing was created: set PUNCTUAL_ENCRYPTION_KEYS on every server, or leave out `encrypted`.',
   },
   idempotency_key_reused: {
     status: 422,

@@ -7,7 +7,12 @@ import { closed, described, Json, Sha256 } from './shapes.ts';
 export const HttpExecutor = closed(
   {
     kind: Type.Literal('http'),
-    url: Type.String({ minLength: 1, maxLength: 4096, pattern: '^https?://[^\\p{Cc}\\p{Cs}\\s]+$' }),
+    url: Type.String({
+      minLength: 1,
+      maxLength: 4096,
+      pattern: '^https?://[^\\p{Cc}\\p{Cs}\\s]+$',
+      description: 'With `{{secret:NAME}}` for what only the worker knows; in headers and body too',
+    }),
     method: Type.Optional(Type.Enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'], { default: 'POST' })),
     headers: Type.Optional(
       Type.Record(
@@ -101,7 +106,8 @@ export const ShellExecutor = closed(
     command: Type.Array(Argument, {
       minItems: 1,
       maxItems: 256,
-      description: 'Program and arguments; no shell interprets them',
+      description:
+        'Program and arguments; no shell interprets them, and no secrets: others on the machine can read them',
     }),
     ...programFields,
   },

@@ -45,6 +45,7 @@ export * from './retention.ts';
 export * from './route.ts';
 export * from './runs.ts';
 export * from './schedules.ts';
+export * from './secrets.ts';
 export * from './service.ts';
 export * from './shapes.ts';
 export * from './unique.ts';

@@ -4,7 +4,7 @@ import { Dependency, DependsOn } from './dependencies.ts';
 import { Executor } from './executors.ts';
 import { defaults, limits } from './limits.ts';
 import { route } from './route.ts';
-import { Run, RunPage, RunPageQuery } from './runs.ts';
+import { RevealQuery, Run, RunPage, RunPageQuery } from './runs.ts';
 import { Schedule, scheduleFields } from './schedules.ts';
 import { closed, described, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp, Title } from './shapes.ts';
 import { conflictFields, shownUniqueFields, UniqueKey, uniqueFields } from './unique.ts';
@@ -97,6 +97,13 @@ export const CreateJob = closed(
       described(Label, { description: 'Which handler runs it; defaults to the kind of the executor' }),
     ),
     executor: Type.Optional(Executor),
+    encrypted: Type.Optional(
+      Type.Boolean({
+        default: false,
+        description:
+          'Keep its payload, results, checkpoints and error messages encrypted in the database; it cannot be changed later',
+      }),
+    ),
     user_id: Type.Optional(described(Label, { description: 'Whose job it is' })),
     requires: Type.Optional(
       Type.Array(Label, {
@@ -156,6 +163,7 @@ export const Job = Type.Object(
     units: Type.Optional(Type.Integer()),
     ...shownUniqueFields,
     payload: Json,
+    encrypted: Type.Optional(Type.Boolean({ description: 'Its payload is null here unless `reveal` is asked for' })),
     schedule_type: ScheduleType,
     schedule_time: nullable(Timestamp),
     schedule: Type.Optional(Schedule),
@@ -291,6 +299,7 @@ export const jobRoutes = {
       'artifact_missing',
       'invalid_schedule',
       'invalid_dependency',
+      'encryption_off',
       'calendar_not_found',
       'overloaded',
     ],
@@ -317,6 +326,7 @@ export const jobRoutes = {
       'too_many_lanes',
       'artifact_missing',
       'invalid_schedule',
+      'encryption_off',
       'calendar_not_found',
       'overloaded',
     ],
@@ -340,9 +350,10 @@ export const jobRoutes = {
     tag: 'jobs',
     summary: 'One job',
     params: JobParams,
+    query: RevealQuery,
     success: 200,
     response: Job,
-    errors: ['invalid_id', 'job_not_found'],
+    errors: ['invalid_id', 'invalid_input', 'job_not_found', 'cannot_decrypt'],
   }),
   updateJob: route({
     method: 'PUT',
@@ -366,6 +377,7 @@ export const jobRoutes = {
       'job_running',
       'version_conflict',
       'invalid_schedule',
+      'encryption_off',
       'calendar_not_found',
     ],
     example: { priority: 9 },
@@ -426,9 +438,10 @@ export const jobRoutes = {
     tag: 'jobs',
     summary: 'The status of a job and its latest run',
     params: JobParams,
+    query: RevealQuery,
     success: 200,
     response: JobStatusAnswer,
-    errors: ['invalid_id', 'job_not_found'],
+    errors: ['invalid_id', 'invalid_input', 'job_not_found', 'cannot_decrypt'],
   }),
   listJobRuns: route({
     method: 'GET',
@@ -440,6 +453,6 @@ export const jobRoutes = {
     query: RunPageQuery,
     success: 200,
     response: RunPage,
-    errors: ['invalid_id', 'invalid_input', 'invalid_cursor', 'job_not_found'],
+    errors: ['invalid_id', 'invalid_input', 'invalid_cursor', 'job_not_found', 'cannot_decrypt'],
   }),
 } as const;

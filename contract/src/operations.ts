@@ -28,7 +28,7 @@ export const OperationFilter = closed(
     reason: Type.Optional(
       Type.Enum(
         [
-          ...['failed', 'timed_out', 'run_timed_out', 'lost'],
+          ...['failed', 'timed_out', 'run_timed_out', 'lost', 'cannot_decrypt'],
           ...['due_later', 'retry', 'paused', 'overlap', 'limit', 'dependency', 'snooze'],
         ],
         { description: 'Why the run failed (retry, redrive), or why it waits (cancel with status QUEUED)' },

@@ -7,6 +7,7 @@ export * from './depth.ts';
 export * from './errors.ts';
 export * from './limits.ts';
 export { fillPath } from './route.ts';
+export * from './secrets.ts';
 
 /** Every route, as far as a caller needs it: method and path. */
 export const routes = paths as unknown as typeof Routes;

@@ -17,6 +17,14 @@ export const RunCause = Type.Enum(['submit', 'schedule', 'run_now', 'redrive', '
 });
 export type RunCause = Static<typeof RunCause>;
 
+const Encrypted = Type.Boolean({
+  description: 'The job is encrypted: what it stored is null here unless `reveal` is asked for',
+});
+
+const reveal = Type.Optional(Type.Boolean({ default: false, description: 'Show what is encrypted in the clear' }));
+export const RevealQuery = closed({ reveal });
+export type RevealQuery = Static<typeof RevealQuery>;
+
 export const Progress = Type.Object(
   {
     percent: Type.Number({ minimum: 0, maximum: 100 }),
@@ -32,6 +40,7 @@ export const Checkpoint = Type.Object(
     run_id: Id,
     version: Type.Integer({ description: 'Grows with every checkpoint of the run, over all attempts' }),
     value: Json,
+    encrypted: Type.Optional(Encrypted),
     attempt_number: Type.Integer({ description: 'The attempt that saved it' }),
     saved_at: Timestamp,
   },
@@ -67,6 +76,7 @@ export const Run = Type.Object(
     result: Type.Optional(
       described(Json, { description: 'What the handler returned, once it succeeded; any JSON up to 1 MB' }),
     ),
+    encrypted: Type.Optional(Encrypted),
     progress: Type.Optional(described(Progress, { description: 'While it runs, once it has reported some' })),
     snoozes: Type.Optional(
       Type.Integer({ description: 'How often it has put itself off, when it did and has not ended' }),
@@ -84,7 +94,7 @@ export type Run = Static<typeof Run>;
 export const RunPage = Type.Object({ runs: Type.Array(Run), next_cursor: NextCursor });
 export type RunPage = Static<typeof RunPage>;
 
-export const RunPageQuery = closed(PageQuery);
+export const RunPageQuery = closed({ ...PageQuery, reveal });
 export type RunPageQuery = Static<typeof RunPageQuery>;
 
 export const RunQuery = closed({
@@ -107,6 +117,7 @@ export const Attempt = Type.Object({
   start_time: Timestamp,
   end_time: Timestamp,
   error_message: nullable(Type.String()),
+  encrypted: Type.Optional(Encrypted),
 });
 export type Attempt = Static<typeof Attempt>;
 export const AttemptList = Type.Object(
@@ -153,9 +164,10 @@ export const runRoutes = {
     tag: 'runs',
     summary: 'One run',
     params: RunParams,
+    query: RevealQuery,
     success: 200,
     response: Run,
-    errors: ['invalid_id', 'run_not_found'],
+    errors: ['invalid_id', 'invalid_input', 'run_not_found', 'cannot_decrypt'],
   }),
   cancelRun: route({
     method: 'POST',
@@ -199,9 +211,10 @@ export const runRoutes = {
     tag: 'runs',
     summary: 'The last checkpoint of a run that has not ended',
     params: RunParams,
+    query: RevealQuery,
     success: 200,
     response: Checkpoint,
-    errors: ['invalid_id', 'run_not_found', 'checkpoint_not_found'],
+    errors: ['invalid_id', 'invalid_input', 'run_not_found', 'checkpoint_not_found', 'cannot_decrypt'],
   }),
   listRunAttempts: route({
     method: 'GET',
@@ -210,9 +223,10 @@ export const runRoutes = {
     tag: 'runs',
     summary: 'The attempts of a run that did not succeed',
     params: RunParams,
+    query: RevealQuery,
     success: 200,
     response: AttemptList,
-    errors: ['invalid_id', 'run_not_found'],
+    errors: ['invalid_id', 'invalid_input', 'run_not_found', 'cannot_decrypt'],
   }),
   listRunLogs: route({
     method: 'GET',

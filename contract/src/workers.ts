@@ -162,6 +162,11 @@ export const Grant = Type.Object(
         { description: 'What the run saved last, in an attempt before this one' },
       ),
     ),
+    encrypted: Type.Optional(
+      Type.Boolean({
+        description: 'What it stores is encrypted in the database; the worker gets and gives it in the clear',
+      }),
+    ),
     awaited: Type.Optional(
       Type.Boolean({ description: 'Others may wait for the end of this run: report it at once, not with others' }),
     ),

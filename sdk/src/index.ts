@@ -87,4 +87,5 @@ export type { Logger } from './worker/logger.ts';
 export type { AbortReason, WorkerEvent } from './worker/messages.ts';
 export { isSecretName, Redactor } from './worker/redact.ts';
 export type { Log } from './worker/run-log.ts';
+export type { Secrets } from './worker/secrets.ts';
 export { Worker, type WorkerOptions } from './worker/worker.ts';

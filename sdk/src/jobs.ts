@@ -6,6 +6,7 @@ import type {
   JobQuery,
   OccurrenceQuery,
   PauseRequest,
+  RevealQuery,
   Run,
   RunPageQuery,
   UpdateJob,
@@ -22,7 +23,7 @@ export interface SubmitOptions {
 }
 
 export function jobCalls(call: Call, serverTime: () => number | null) {
-  const status = (job_id: string) => call(routes.getJobStatus, { params: { job_id } });
+  const status = (job_id: string, query: RevealQuery = {}) => call(routes.getJobStatus, { params: { job_id }, query });
   const list = (query?: JobQuery) => call(routes.listJobs, { query });
   return {
     create: (job: CreateJob, options: SubmitOptions = {}) =>
@@ -30,7 +31,8 @@ export function jobCalls(call: Call, serverTime: () => number | null) {
     /** Creates up to a thousand jobs, all or none. */
     createMany: (jobs: CreateJob[], options: SubmitOptions = {}) =>
       call(routes.createJobs, { body: { jobs }, headers: keyed(options, null) }),
-    get: (job_id: string) => call(routes.getJob, { params: { job_id } }),
+    /** With `{ reveal: true }` also what is encrypted, in the clear; here and wherever it is taken. */
+    get: (job_id: string, query?: RevealQuery) => call(routes.getJob, { params: { job_id }, query }),
     /** Changes the fields given. `ifMatch`, the version you read, keeps a later change from being overwritten. */
     update: (job_id: string, changes: UpdateJob, options: { ifMatch?: string | number | undefined } = {}) =>
       call(routes.updateJob, { params: { job_id }, body: changes, headers: matching(options.ifMatch) }),
@@ -61,7 +63,8 @@ export function jobCalls(call: Call, serverTime: () => number | null) {
         (page) => page.jobs,
       ),
     /** Waits until the latest run of the job has ended, and returns it. */
-    waitFor: (job_id: string, options: WaitOptions = {}): Promise<Run> => waitForRun(() => status(job_id), options),
+    waitFor: (job_id: string, options: WaitOptions = {}): Promise<Run> =>
+      waitForRun(() => status(job_id, options.reveal === true ? { reveal: true } : {}), options),
   };
 }
 

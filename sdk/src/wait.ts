@@ -12,6 +12,8 @@ export interface WaitOptions {
   /** Give up after this long; a minute unless given. */
   timeoutMs?: number | undefined;
   signal?: AbortSignal | undefined;
+  /** Show the result and the error of an encrypted job in the clear. */
+  reveal?: boolean | undefined;
 }
 
 /** The run did not end in the time given; it goes on all the same. */

@@ -352,6 +352,26 @@ export const configKeys = {
     meaning:
       'Signs every call of the http executor as Standard Webhooks has it: `whsec_` and 24 to 64 bytes in base64. Several, separated by spaces, while one replaces the other.',
   },
+  encryption_keys: {
+    env: 'PUNCTUAL_ENCRYPTION_KEYS',
+    kind: 'secret',
+    default: null,
+    meaning:
+      'Keys for jobs with `encrypted: true`, as `name:key`, separated by commas; a key is 32 bytes in base64. The first encrypts, all decrypt. The same on every server.',
+  },
+  encryption_keys_file: {
+    env: 'PUNCTUAL_ENCRYPTION_KEYS_FILE',
+    kind: 'string',
+    default: null,
+    meaning: 'A file with those keys instead, one a line; lines that begin with # are passed over.',
+  },
+  secrets_dir: {
+    env: 'PUNCTUAL_SECRETS_DIR',
+    kind: 'string',
+    default: null,
+    meaning:
+      'The folder in which a worker finds secrets that jobs refer to as `{{secret:NAME}}`: a file for each, named NAME. What is not there may be given as PUNCTUAL_SECRET_NAME.',
+  },
   log_level: {
     env: 'PUNCTUAL_LOG_LEVEL',
     kind: 'string',
@@ -422,10 +442,15 @@ export function hideSecret(text: string): string {
   return text.replace(/(:\/\/[^:@/]*):[^@/]*@/, '$1:***@').replace(/(password=)[^&\s]*/gi, '$1***');
 }
 
+/** Names that are not ours to know: secrets of workers, and what the tests use. */
+function isFree(name: string): boolean {
+  return /^PUNCTUAL_(SECRET|TEST)_./.test(name);
+}
+
 function unknownKeys(env: NodeJS.ProcessEnv): string[] {
   const known = Object.values(configKeys).map((key) => key.env as string);
   return Object.keys(env)
-    .filter((name) => name.startsWith('PUNCTUAL_') && !known.includes(name) && !name.startsWith('PUNCTUAL_TEST_'))
+    .filter((name) => name.startsWith('PUNCTUAL_') && !known.includes(name) && !isFree(name))
     .map((name) => {
       const near = closest(name, known);
       return `${name} is not a configuration key${near === null ? '; `punctual config` lists them' : `; did you mean ${near}?`}.`;

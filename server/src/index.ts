@@ -6,4 +6,5 @@ export { examine, type Finding } from './upkeep/examine.ts';
 export { migrate } from './upkeep/migrate.ts';
 export type { PruneStep } from './upkeep/prune.ts';
 export { pruneDatabase } from './upkeep/prune_database.ts';
+export { type KeyUse, type RotateStep, rotateDatabase } from './upkeep/rotate.ts';
 export { version } from './version.ts';

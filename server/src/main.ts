@@ -23,7 +23,7 @@ import { Sync } from './dispatch/sync.ts';
 import { UniqueSubmitter } from './dispatch/unique.ts';
 import { startLoops } from './loops.ts';
 import { ScheduleEditor } from './scheduler/edit.ts';
-import { explainDatabaseError, StartError } from './start_error.ts';
+import { explainDatabaseError, StartError, vaultOf } from './start_error.ts';
 import { inspectDatabase } from './store/connect.ts';
 import { type Database, openDatabase } from './store/database.ts';
 import { Lanes } from './store/lanes.ts';
@@ -47,6 +47,7 @@ const connectTimeoutMs = 10_000;
 
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   requireSafeHost(config);
+  const vault = vaultOf(config);
   const log = options.log ?? openLog(config.log_level, 'punctual');
   const { segments, databaseVersion } = await prepareDatabase(config, options.databaseUrl, log);
   const serverId = newToken();
@@ -95,6 +96,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     starts,
     segments,
     metrics,
+    vault,
     log,
     awaited: (segment) => loops.awaited(segment),
     onRefill: () => loops.refillSoon(),
@@ -119,6 +121,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     segments,
     maxWaiting: config.max_waiting_submits,
     metrics,
+    vault,
     onCreated: ({ ready, lane, entry, waiting, nextMs }) => {
       if (nextMs !== null) loops.dueWithin(nextMs, waiting);
       if (ready.size > 0) claimer.wake(ready, { lane });
@@ -149,6 +152,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     claimer,
     renewer: new Renewer(db, config.lease_ms),
     metrics,
+    vault,
     serverId,
     leaseMs: config.lease_ms,
     marginMs: config.lease_margin_ms,
@@ -222,6 +226,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     db,
     log,
     metrics,
+    vault,
     lanes,
     segments,
     submitter,

@@ -1,5 +1,6 @@
 // What keeps a server from starting, as one sentence for people: what is wrong, where, how to mend it.
-import { hideSecret } from './config.ts';
+import { openVault, type Vault } from './base/vault.ts';
+import { type Config, hideSecret } from './config.ts';
 
 export class StartError extends Error {
   override name = 'StartError';
@@ -55,4 +56,13 @@ function causeCode(error: unknown): string | undefined {
   if (/timeout/i.test(message ?? '')) return 'ETIMEDOUT';
   if (/password must be a string|SASL/i.test(message ?? '')) return '28P01';
   return undefined;
+}
+
+/** The vault with the encryption keys of the configuration. */
+export function vaultOf(config: Pick<Config, 'encryption_keys' | 'encryption_keys_file'>): Vault {
+  try {
+    return openVault({ keys: config.encryption_keys, file: config.encryption_keys_file });
+  } catch (error) {
+    throw new StartError((error as Error).message, { cause: error });
+  }
 }

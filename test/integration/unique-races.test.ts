@@ -53,7 +53,7 @@ async function submit(
   more: CreateJob = {},
   key: ReturnType<typeof once> | null = null,
 ): Promise<JobCreated> {
-  const { answers } = await createUnique(on, [newJob(more)], { segments, once: key });
+  const { answers } = await createUnique(on, [newJob(more)], { segments, once: key, seal: (job) => job });
   return answers[0] as JobCreated;
 }
 const orRefused = (answer: Promise<JobCreated>): Promise<JobCreated | PunctualError> =>
@@ -392,7 +392,7 @@ describe('replace_payload of a recurring job', () => {
     const schedule = prepareSchedule('INTERVAL', fields, { now_ms: Date.now(), calendar: null, key: 'x' });
     assert.ok(!('refused' in schedule));
     const row = newJob({ ...fields, payload: 'old' });
-    await createUnique(db, [{ ...row, job: { ...row.job, schedule } }], { segments, once: null });
+    await createUnique(db, [{ ...row, job: { ...row.job, schedule } }], { segments, once: null, seal: (job) => job });
     await new Promise((resolve) => setTimeout(resolve, 150));
     return row.job_id;
   };

@@ -3,7 +3,7 @@
 //   await using house = await openHouse({ servers: 2, workers: 1 });
 import assert from 'node:assert/strict';
 import type { Run } from '@punctual/contract';
-import { Client, type Handler, Worker } from '@punctual/sdk';
+import { Client, type Handler, Worker, type WorkerOptions } from '@punctual/sdk';
 import { type Config, type RunningServer, readConfig, startServer } from '@punctual/server';
 import { openLog } from '@punctual/server/internal/base/log';
 import { type Database, openDatabase } from '@punctual/server/internal/store/database';
@@ -69,10 +69,7 @@ export class House implements AsyncDisposable {
     return server;
   }
 
-  async addWorker(
-    handlers: Handlers,
-    options: { id?: string; slots?: number; url?: string; queues?: string[]; labels?: string[] } = {},
-  ): Promise<Worker> {
+  async addWorker(handlers: Handlers, options: Omit<WorkerOptions, 'handlers'> = {}): Promise<Worker> {
     const worker = new Worker({ url: this.url, handlers, slots: 5, ...options });
     this.#workers.add(worker);
     await worker.start();

@@ -41,6 +41,8 @@ export interface StockWorkerOptions {
   handleSignals?: boolean | undefined;
   /** Values that never leave the worker. */
   redact?: readonly string[] | undefined;
+  /** The folder of secrets that jobs refer to; null: they come from the environment only. */
+  secretsDir?: string | null;
   logger?: Logger | undefined;
   onEvent?: ((event: WorkerEvent) => void) | undefined;
 }
@@ -52,6 +54,7 @@ export async function startStockWorker(options: StockWorkerOptions): Promise<Wor
     publishBytes = default_publish_bytes,
     httpAllow,
     webhookSecret = null,
+    secretsDir = null,
     ...rest
   } = options;
   const { stopGraceMs } = options;
@@ -69,6 +72,7 @@ export async function startStockWorker(options: StockWorkerOptions): Promise<Wor
   };
   const worker = new Worker({
     ...rest,
+    ...(secretsDir === null ? {} : { secrets: { dir: secretsDir } }),
     handlers: { echo, sleep },
     executors,
     stopGraceMs: stopGraceMs + report_ms,

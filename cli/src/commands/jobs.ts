@@ -1,5 +1,5 @@
 // `punctual jobs …`: create, list, show, update, cancel, run-now, pause, resume; occurrences are in a file of their own.
-import { type Accepted, type JobCreated, JobQuery, PauseRequest, type Run } from '@punctual/contract';
+import { type Accepted, type JobCreated, JobQuery, PauseRequest, type RevealQuery, type Run } from '@punctual/contract';
 import { type Command, Option } from 'commander';
 import { eachId } from '../each.ts';
 import { UsageError } from '../failure.ts';
@@ -43,6 +43,7 @@ export function addJobs(jobs: Command): void {
     .command('show')
     .description('Show a job, its latest run, and what to do next')
     .argument('<id>', idArgument)
+    .option('--reveal', 'Show what is encrypted in the clear')
     .action(remotely(show));
   addUpdateOptions(jobs.command('update'))
     .description('Change the fields given; a run that waits follows the change')
@@ -189,8 +190,8 @@ async function list({ client, output }: ClientSession, given: Record<string, unk
   printPage(page, page.jobs, print);
 }
 
-async function show({ client, output }: ClientSession, id: string): Promise<void> {
-  const [job, { latest_run: run }] = await Promise.all([client.jobs.get(id), client.jobs.status(id)]);
+async function show({ client, output }: ClientSession, id: string, given: RevealQuery): Promise<void> {
+  const [job, { latest_run: run }] = await Promise.all([client.jobs.get(id, given), client.jobs.status(id, given)]);
   if (output.asJson) return output.json({ job, latest_run: run });
   const at = now();
   output.fields(jobFields(job, output.paint, at));

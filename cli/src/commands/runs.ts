@@ -1,5 +1,5 @@
 // `punctual runs …`: list, show with attempts and log lines, explain, logs, checkpoint, cancel, retry.
-import { limits, RunQuery } from '@punctual/contract';
+import { limits, type RevealQuery, RunQuery } from '@punctual/contract';
 import type { Command } from 'commander';
 import { eachId } from '../each.ts';
 import { flagsFrom, valuesOf } from '../flags.ts';
@@ -44,6 +44,7 @@ export function addRuns(runs: Command): void {
     .command('show')
     .description('Show a run, its attempts and its latest log lines')
     .argument('<id>', idArgument)
+    .option('--reveal', 'Show what is encrypted in the clear')
     .action(remotely(show));
   runs
     .command('explain')
@@ -61,6 +62,7 @@ export function addRuns(runs: Command): void {
     .command('checkpoint')
     .description('Print what a run that has not ended saved last, as JSON')
     .argument('<id>', idArgument)
+    .option('--reveal', 'Show what is encrypted in the clear')
     .addHelpText('after', '\nExample:\n  punctual runs checkpoint ID | jq .page')
     .action(remotely(checkpoint));
   runs
@@ -85,10 +87,10 @@ async function listRuns({ client, output }: ClientSession, given: Record<string,
   printPage(page, page.runs, print);
 }
 
-async function show({ client, output }: ClientSession, id: string): Promise<void> {
+async function show({ client, output }: ClientSession, id: string, given: RevealQuery): Promise<void> {
   const [run, { attempts }, log] = await Promise.all([
-    client.runs.get(id),
-    client.runs.attempts(id),
+    client.runs.get(id, given),
+    client.runs.attempts(id, given),
     lastLines(client, id),
   ]);
   if (output.asJson) return output.json({ run, attempts, lines: log.lines });
@@ -121,8 +123,8 @@ async function explain({ client, output }: ClientSession, id: string): Promise<v
   output.remark(estimate.text, 'dim');
 }
 
-async function checkpoint({ client, output }: ClientSession, id: string): Promise<void> {
-  const saved = await client.runs.checkpoint(id);
+async function checkpoint({ client, output }: ClientSession, id: string, given: RevealQuery): Promise<void> {
+  const saved = await client.runs.checkpoint(id, given);
   if (output.asJson) return output.json(saved);
   output.line(showJson(saved.value));
   const when = showRelative(Date.parse(saved.saved_at), now());

@@ -80,6 +80,7 @@ async function work({ config, output, url }: Session, given: Given): Promise<num
     publishBytes: config.shell_publish_mb * mb,
     httpAllow: [...config.http_allow, ...(builtin ? loopback : [])],
     webhookSecret: config.webhook_secret,
+    secretsDir: config.secrets_dir,
     stopGraceMs: config.stop_grace_ms,
     handleSignals: true, // it drains at SIGTERM and Ctrl-C and ends this process, at once at the second
   });

@@ -12,6 +12,7 @@ import type { Redactor } from './redact.ts';
 import { RunCheckpoints } from './run-checkpoints.ts';
 import { type Log, type LogRoom, RunLog } from './run-log.ts';
 import { RunProgress } from './run-progress.ts';
+import { findSecret, formsOf, type Secrets } from './secrets.ts';
 
 /** What a handler gets beside its run. */
 export interface RunContext {
@@ -20,6 +21,11 @@ export interface RunContext {
   readonly signal: AbortSignal;
   /** Lines that belong to this run. */
   readonly log: Log;
+  /**
+   * A secret of this worker, by its name: capital letters, digits and _. It is hidden in all that the run says from then on.
+   * Rejects with a FatalError when the worker does not have it.
+   */
+  secret(name: string): Promise<string>;
   /** Hides these values in all that the run says from now on: lines, errors, progress. */
   redact(...values: string[]): void;
   /** What hides them, for output that does not go through `log`. */
@@ -55,6 +61,8 @@ export interface ActiveRunDeps {
   redactor: Redactor;
   /** Uploads a file and publishes it for the run. */
   publish: (run: Grant, name: string, content: ArtifactSource, signal: AbortSignal) => Promise<RunArtifact>;
+  /** Where secrets come from. */
+  secrets: Secrets;
   /** How long a handler may ignore its signal before a timeout is reported without it. */
   stopGraceMs: number;
   /** The handler has ended: the slot is free. */
@@ -113,6 +121,14 @@ export class ActiveRun implements RunContext {
   get redact(): RunContext['redact'] {
     return (...values) => {
       this.#redactor = this.#redactor.with(values);
+    };
+  }
+
+  get secret(): RunContext['secret'] {
+    return async (name) => {
+      const value = await findSecret(this.#deps.secrets, name);
+      this.redact(...formsOf(value));
+      return value;
     };
   }
 

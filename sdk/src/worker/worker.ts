@@ -14,6 +14,7 @@ import { Outbox } from './outbox.ts';
 import { cancelledText, failureText, releasedText } from './outcome.ts';
 import { Redactor } from './redact.ts';
 import type { LogRoom } from './run-log.ts';
+import { type Secrets, secretsOf } from './secrets.ts';
 import { drainOnSignals } from './signals.ts';
 
 export interface WorkerOptions {
@@ -39,6 +40,11 @@ export interface WorkerOptions {
   killOnLeaseLoss?: boolean | undefined;
   /** Values that never leave the worker: hidden in log lines, errors and progress. Those shorter than 4 characters are not. */
   redact?: readonly string[] | undefined;
+  /**
+   * Where `ctx.secret(name)` and `{{secret:NAME}}` find their values: a function, or a folder with a file for each. Unless
+   * given, the folder PUNCTUAL_SECRETS_DIR and the variables PUNCTUAL_SECRET_NAME of the environment.
+   */
+  secrets?: Secrets | { dir: string } | undefined;
   /** Where to write what the operator should know; warnings and errors go to standard error unless given. */
   logger?: Logger | undefined;
   onEvent?: ((event: WorkerEvent) => void) | undefined;
@@ -53,6 +59,7 @@ export class Worker {
   readonly #outbox = new Outbox((report) => this.#toThread(report));
   readonly #logRoom: LogRoom = { chars: 0 };
   readonly #redactor: Redactor;
+  readonly #secrets: Secrets;
   readonly #active = new Map<number, ActiveRun>();
   /** Runs that came while every slot was taken: only when handlers outlive their runs. */
   #backlog: { key: number; run: Grant }[] = [];
@@ -69,6 +76,7 @@ export class Worker {
   constructor(options: WorkerOptions) {
     this.#options = options;
     this.#redactor = new Redactor(options.redact);
+    this.#secrets = secretsOf(options.secrets);
     this.id = options.id ?? defaultWorkerId();
     checkLabel('the worker id', this.id);
     this.#handlers = new Map(Object.entries(options.handlers ?? {}));
@@ -192,6 +200,7 @@ export class Worker {
       logRoom: this.#logRoom,
       redactor: this.#redactor,
       publish: (of, name, content, signal) => this.#publish(of, name, content, signal),
+      secrets: this.#secrets,
       stopGraceMs: this.#threadOptions.stopGraceMs,
       ended: (ended) => this.#ended(ended),
     });

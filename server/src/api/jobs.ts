@@ -12,8 +12,9 @@ import {
 } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { idFromKey, jobIdOfFirstRun, kindOf, segmentOf, timeOf } from '../base/ids.ts';
+import { hidden, type Show, type Vault } from '../base/vault.ts';
 import type { SubmitKey } from '../dispatch/submit.ts';
-import { type PreparedJob, prepareJob, prepareUpdate } from '../rules/job.ts';
+import { type PreparedJob, type PreparedUpdate, prepareJob, prepareUpdate } from '../rules/job.ts';
 import { withNeeds } from '../scheduler/depends_on.ts';
 import { listJobs } from '../store/job_list.ts';
 import { cancelJob, pauseJob, resumeJob, runJobNow } from '../store/job_moves.ts';
@@ -26,13 +27,14 @@ import type { ApiParts } from './server.ts';
 import { checker } from './validation.ts';
 
 export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
-  const { db, lanes, submitter, uniqueSubmitter, sync, announcer, segments, tell, editor, flow } = parts;
+  const { db, lanes, submitter, uniqueSubmitter, sync, announcer, segments, tell, editor, flow, vault } = parts;
   const defaultPriority = (queue: string): number => flow.table.defaultPriority(queue);
   const checkJob = checker(CreateJob);
 
-  const findJob = async (jobId: string): Promise<Job> => {
+  const showIf = (reveal = false): Show => (reveal ? vault.reveal : hidden);
+  const findJob = async (jobId: string, show: Show = hidden): Promise<Job> => {
     requireJobId(jobId, segments);
-    const job = await getJob(db, jobId);
+    const job = await getJob(db, jobId, show);
     if (job === null) throw new PunctualError('job_not_found', { detail: `No job has the id ${jobId}.` });
     return job;
   };
@@ -46,9 +48,10 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
 
   register(app, jobRoutes.createJob, async ({ body, headers, request, reply }) => {
     const job = await withSchedule(prepare(prepareJob(body, Date.now(), defaultPriority)), body);
+    const hashes = hasherOf(vault, [job]);
     const chosen = chosenId(headers['idempotency-key'], segments);
     // The body is hashed only where the hash is needed: a job whose id was chosen is compared with the one that has it.
-    const key = () => submitKey(headers['idempotency-key'], request.bodyText);
+    const key = () => submitKey(headers['idempotency-key'], hashes, request.bodyText);
     const { jobs, replayed } =
       job.unique === null
         ? await submitter.submit(await withNeeds(parts, [job], [body], false), chosen ?? key())
@@ -59,6 +62,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
 
   register(app, jobRoutes.createJobs, async ({ body, headers, request, reply }) => {
     const prepared = prepareBulk(body as BulkRequest, checkJob, defaultPriority);
+    const hashes = hasherOf(vault, prepared);
     const jobs: PreparedJob[] = [];
     const preparer = editor.preparer();
     for (const [i, job] of prepared.entries())
@@ -68,7 +72,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
           : job,
       );
     const ready = await withNeeds(parts, jobs, (body as BulkRequest).jobs, true);
-    const key = submitKey(headers['idempotency-key'], request.bodyText);
+    const key = submitKey(headers['idempotency-key'], hashes, request.bodyText);
     const submitted = jobs.every(({ unique }) => unique === null)
       ? await submitter.submit(ready, key)
       : await uniqueSubmitter.submit(jobs, withId(key, null));
@@ -82,8 +86,8 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     return { jobs: page.items, next_cursor: page.below === null ? null : makeCursor(page.below, filter) };
   });
 
-  register(app, jobRoutes.getJob, async ({ params, reply }) => {
-    const job = await findJob(params.job_id);
+  register(app, jobRoutes.getJob, async ({ params, query, reply }) => {
+    const job = await findJob(params.job_id, showIf(query.reveal));
     reply.header('etag', `"${job.version}"`);
     const depends_on = await listNeeds(db, params.job_id);
     return depends_on.length === 0 ? job : { ...job, depends_on };
@@ -93,7 +97,8 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     requireJobId(job_id, segments);
     const update = prepare(prepareUpdate(body, Date.now()));
     const ifVersion = versionOf(headers['if-match']);
-    await editor.update(await findJob(job_id), update, ifVersion);
+    const earlier = await findJob(job_id);
+    await editor.update(earlier, earlier.encrypted === true ? sealUpdate(vault, job_id, update) : update, ifVersion);
     tell({ segments: [segmentOf(job_id)], nextMs: 0 });
     if (update.recurring !== null) parts.planSoon(segmentOf(job_id));
     const job = await findJob(job_id);
@@ -139,16 +144,17 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     return { job_id, status: (await findJob(job_id)).status };
   });
 
-  register(app, jobRoutes.getJobStatus, async ({ params: { job_id } }) => {
+  register(app, jobRoutes.getJobStatus, async ({ params: { job_id }, query: { reveal } }) => {
     const job = await findJob(job_id);
-    const [latest] = await listJobRuns(db, job_id, { below: null, limit: 1 });
+    const [latest] = await listJobRuns(db, job_id, { below: null, limit: 1 }, showIf(reveal));
     return { job_id, status: job.status, latest_run: latest ?? null };
   });
 
-  register(app, jobRoutes.listJobRuns, async ({ params: { job_id }, query: { limit = defaults.page, cursor } }) => {
+  register(app, jobRoutes.listJobRuns, async ({ params: { job_id }, query }) => {
+    const { limit = defaults.page, cursor, reveal } = query;
     await findJob(job_id);
     const below = readCursor(cursor, { job_id }, idShape);
-    const runs = await listJobRuns(db, job_id, { below, limit: limit + 1 });
+    const runs = await listJobRuns(db, job_id, { below, limit: limit + 1 }, showIf(reveal));
     const page = runs.slice(0, limit);
     const last = page.at(-1);
     return {
@@ -240,10 +246,31 @@ function chosenId(key: string | undefined, segments: number): { job_id: string }
   throw new PunctualError('invalid_input', { detail, errors: [{ path: 'idempotency-key', message: detail }] });
 }
 
+/** How the body of a submit is recognized. One that is to be encrypted must not be guessed from its hash. */
+type Hasher = (bodyText: string) => string[];
+
+/** Refuses jobs that are to be encrypted when there are no keys. */
+function hasherOf(vault: Vault, jobs: readonly PreparedJob[]): Hasher {
+  const at = jobs.findIndex((job) => job.encrypted);
+  if (at === -1) return (bodyText) => [hash('sha256', bodyText, 'base64url')];
+  if (vault.current === null) {
+    const path = jobs.length === 1 ? 'encrypted' : `jobs[${at}].encrypted`;
+    throw new PunctualError('encryption_off', { errors: [{ path, message: 'needs encryption keys on the server' }] });
+  }
+  return (bodyText) => vault.fingerprints(bodyText);
+}
+
 /** Keys belong to a user; until there are users they all belong to nobody. */
-function submitKey(key: string | undefined, bodyText: string): SubmitKey | null {
+function submitKey(key: string | undefined, hashes: Hasher, bodyText: string): SubmitKey | null {
   if (key === undefined) return null;
-  return { user_id: '', key, body_hash: hash('sha256', bodyText, 'base64url') };
+  const [body_hash = '', ...other_hashes] = hashes(bodyText);
+  return { user_id: '', key, body_hash, other_hashes };
+}
+
+function sealUpdate(vault: Vault, job_id: string, update: PreparedUpdate): PreparedUpdate {
+  const { payload } = update.changes;
+  if (payload == null) return update;
+  return { ...update, changes: { ...update.changes, payload: vault.seal(payload, { kind: 'payload', job_id }) } };
 }
 
 /** The key of a submit together with the id that its caller chose for the job. */

@@ -10,6 +10,7 @@ import {
 } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { kindOf, segmentOf } from '../base/ids.ts';
+import { hidden, type Show } from '../base/vault.ts';
 import { explainRun } from '../dispatch/explain.ts';
 import { getCheckpoint } from '../store/checkpoints.ts';
 import { redriveOne } from '../store/dead_letters.ts';
@@ -33,6 +34,7 @@ export function registerRuns(
   app: FastifyInstance,
   {
     db,
+    vault,
     lanes,
     segments,
     allSegments,
@@ -46,8 +48,9 @@ export function registerRuns(
     workflows,
   }: ApiParts,
 ): void {
-  const requireRun = async (runId: string) => {
-    const run = isRunId(runId, segments) ? await getRun(db, runId) : null;
+  const showIf = (reveal = false): Show => (reveal ? vault.reveal : hidden);
+  const requireRun = async (runId: string, show: Show = hidden) => {
+    const run = isRunId(runId, segments) ? await getRun(db, runId, show) : null;
     if (run !== null) return run;
     throw new PunctualError('run_not_found', {
       detail: `No run has the id ${runId}.${kindOf(runId) === 'job' ? ' It is the id of a job.' : ''}`,
@@ -88,8 +91,8 @@ export function registerRuns(
 
   register(app, runRoutes.listRuns, ({ query }) => list(query));
   register(app, runRoutes.listExecutions, ({ query }) => list(query));
-  register(app, runRoutes.getRun, async ({ params }) => {
-    const run = await requireRun(params.run_id);
+  register(app, runRoutes.getRun, async ({ params, query }) => {
+    const run = await requireRun(params.run_id, showIf(query.reveal));
     return run.status === 'BLOCKED' ? { ...run, waits_for: await listPendingNeeds(db, run.job_id) } : run;
   });
   register(app, explainRoutes.explainRun, async ({ params }) =>
@@ -127,15 +130,13 @@ export function registerRuns(
     return { run_id, status: 'QUEUED' as const };
   });
 
-  register(app, runRoutes.getRunCheckpoint, async ({ params: { run_id } }) => {
-    await requireRun(run_id);
-    const checkpoint = await getCheckpoint(db, run_id);
+  register(app, runRoutes.getRunCheckpoint, async ({ params: { run_id }, query }) => {
+    const checkpoint = await getCheckpoint(db, await requireRun(run_id), showIf(query.reveal));
     if (checkpoint === null) throw new PunctualError('checkpoint_not_found');
     return checkpoint;
   });
-  register(app, runRoutes.listRunAttempts, async ({ params: { run_id } }) => {
-    await requireRun(run_id);
-    return { attempts: await listAttempts(db, run_id) };
+  register(app, runRoutes.listRunAttempts, async ({ params: { run_id }, query }) => {
+    return { attempts: await listAttempts(db, await requireRun(run_id), showIf(query.reveal)) };
   });
   register(app, runRoutes.listRunLogs, async ({ params: { run_id }, query, request, reply }) => {
     const { limit = defaults.page, cursor, follow = false } = query;

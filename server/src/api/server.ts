@@ -6,6 +6,7 @@ import type { Artifacts } from '../artifacts/artifacts.ts';
 import { newToken } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import type { Vault } from '../base/vault.ts';
 import type { Config } from '../config.ts';
 import type { Admitter } from '../dispatch/admit.ts';
 import type { Announcer } from '../dispatch/announce.ts';
@@ -43,6 +44,7 @@ export interface ApiParts {
   db: Database;
   log: Logger;
   metrics: Metrics;
+  vault: Vault;
   lanes: Lanes;
   segments: number;
   allSegments: readonly number[];

@@ -8,6 +8,7 @@ import { monotonicMs } from '../base/clock.ts';
 import { newToken } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import type { Vault } from '../base/vault.ts';
 import type { FlowTable } from '../rules/flow.ts';
 import { keptBy } from '../store/checkpoints.ts';
 import { type ClaimedRun, type ClaimOrder, claimRuns } from '../store/claim.ts';
@@ -29,6 +30,7 @@ export interface ClaimerOptions {
   starts: Starts;
   segments: number;
   metrics: Metrics;
+  vault: Vault;
   log: Logger;
   /** Told that `refill` is to be called again, perhaps sooner than it said. */
   onRefill: () => void;

@@ -3,17 +3,20 @@
 // A run is leased by what was known of its gate when the claim began, and much may have happened since: the claim waited for
 // the database, or the whole process stood still. So before it is sent, what is known of gates must be less than a second old;
 // a run whose gate has closed is put back, where it was in the order.
+import { PunctualError } from '@punctual/contract';
 import { groupBySegment, segmentOf } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import { isSealed, type Vault } from '../base/vault.ts';
 import type { FlowTable } from '../rules/flow.ts';
 import type { ClaimedRun } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
 import type { Lane, Lanes } from '../store/lanes.ts';
 import { type Settlement, settleRuns } from '../store/settle.ts';
 import type { Flow } from './flow.ts';
+import { openRun } from './seal.ts';
 import type { Session } from './sessions.ts';
-import { settleAstray } from './settle.ts';
+import { settleAstray, settleUndecryptable } from './settle.ts';
 import type { Starts } from './starts.ts';
 
 export interface DelivererParts {
@@ -23,6 +26,7 @@ export interface DelivererParts {
   starts: Starts;
   metrics: Metrics;
   log: Logger;
+  vault: Vault;
   /** Do jobs depend on runs of this segment? */
   awaited: (segment: number) => boolean;
   /** Told that runs of a segment were put back. */
@@ -60,14 +64,33 @@ export class Deliverer {
         astray.push(settleAstray({ run_id, lease_id }, run));
         continue;
       }
-      session.held.set(run_id, { lease_id, call: 0, lane_id: run.lane_id, keeps: run.kept !== undefined });
-      session.outbox.push({ lease: { run_id, lease_id }, json: grantJson(run, lane, { lease_id, awaited }) });
+      const sealed_job = isSealed(run.payload) ? run.job_id : null;
+      const granted = sealed_job === null ? run : this.#opened(run);
+      if (granted instanceof PunctualError) {
+        astray.push(settleUndecryptable({ run_id, lease_id }, granted.message));
+        continue;
+      }
+      session.held.set(run_id, { lease_id, call: 0, lane_id: run.lane_id, keeps: run.kept !== undefined, sealed_job });
+      const json = grantJson(granted, lane, { lease_id, awaited, encrypted: sealed_job !== null });
+      session.outbox.push({ lease: { run_id, lease_id }, json });
       told.add(session);
       starts.note(run.lane_id);
     }
     metrics.runsStarted.inc(runs.length - astray.length);
     for (const session of told) session.parked?.answer();
     if (astray.length > 0) await this.#putBack(astray, slots);
+  }
+
+  /** The run as its worker gets it; or why it cannot start. */
+  #opened(run: ClaimedRun): ClaimedRun | PunctualError {
+    try {
+      return openRun(this.#parts.vault, run);
+    } catch (error) {
+      if (!(error instanceof PunctualError)) throw error;
+      const { run_id, job_id } = run;
+      this.#parts.log.warn({ run_id, job_id, reason: error.message }, 'a run cannot be decrypted and does not start');
+      return error;
+    }
   }
 
   /** Which lanes have been closed since; null when that is none. */
@@ -115,7 +138,7 @@ export function compareSoon(session: Session): void {
 function grantJson(
   run: ClaimedRun,
   lane: Lane,
-  { lease_id: leaseId, awaited }: { lease_id: string; awaited: boolean },
+  { lease_id: leaseId, awaited, encrypted }: { lease_id: string; awaited: boolean; encrypted: boolean },
 ): string {
   const executor = run.executor === null ? '' : `,"executor":${run.executor}`;
   return (
@@ -123,7 +146,7 @@ function grantJson(
     `"type":"${lane.type}","queue":"${lane.queue}","priority":${lane.priority},"user_id":${JSON.stringify(run.user_id)},` +
     `"attempt_number":${run.attempt},"max_attempts":${run.max_retries + 1},"timeout_ms":${run.timeout_ms},` +
     `"due_at":"${rfc3339(run.due_at)}","scheduled_for":"${rfc3339(run.scheduled_for ?? run.due_at)}","fence":${run.fence}` +
-    `${executor}${checkpointJson(run)}${awaited ? ',"awaited":true' : ''},"payload":${run.payload ?? 'null'}}`
+    `${executor}${checkpointJson(run)}${awaited ? ',"awaited":true' : ''}${encrypted ? ',"encrypted":true' : ''},"payload":${run.payload ?? 'null'}}`
   );
 }
 

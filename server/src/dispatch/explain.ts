@@ -40,7 +40,7 @@ async function gather(parts: ExplainParts, run: Run, standing: Standing, now_ms:
   const { run_id, job_id } = run;
   const reason = standing.state === 'waiting' ? run.reason : null;
   const job = await getJob(db, job_id);
-  const attempts = reason === 'retry' ? await listAttempts(db, run_id) : [];
+  const attempts = reason === 'retry' ? await listAttempts(db, run) : [];
   const others = reason === 'overlap' ? (await liveRunIds(db, job_id)).filter((id) => id !== run_id) : [];
   const filed = reason === 'limit' ? standing.key : null;
   const fair = filed?.startsWith('user ') === true ? filed.split(' ') : null;

@@ -18,6 +18,8 @@ export interface Held {
   lane_id: number | null;
   /** It has a row of `checkpoints`, as far as this server knows. */
   keeps?: boolean;
+  /** Its job, when that is encrypted; undefined: this server does not know. */
+  sealed_job?: string | null | undefined;
 }
 
 /** An attempt that was reported. */
@@ -131,6 +133,27 @@ export function keepersAmong(session: Session, { outcomes, checkpoints }: SyncRe
   return (outcomes ?? []).filter(
     ({ run_id, status }) => status === 'SUCCESS' && (saved.has(run_id) || session.held.get(run_id)?.keeps === true),
   );
+}
+
+/**
+ * Of the runs that a call brings something to store of: the jobs of those that are encrypted, by run, and the runs of which
+ * this server cannot say, because another granted them.
+ */
+export function sealedAmong(
+  session: Session,
+  { outcomes = [], checkpoints = [] }: Pick<SyncRequest, 'outcomes' | 'checkpoints'>,
+): { jobs: Map<string, string>; unknown: Set<string> } {
+  const jobs = new Map<string, string>();
+  const unknown = new Set<string>();
+  const look = (run_id: string): void => {
+    const job_id = session.held.get(run_id)?.sealed_job;
+    if (job_id === undefined) unknown.add(run_id);
+    else if (job_id !== null) jobs.set(run_id, job_id);
+  };
+  for (const { run_id, result, error_message } of outcomes)
+    if (result !== undefined || error_message !== undefined) look(run_id);
+  for (const { run_id } of checkpoints) look(run_id);
+  return { jobs, unknown };
 }
 
 /**

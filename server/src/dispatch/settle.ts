@@ -4,6 +4,7 @@ import { limits, type Outcome } from '@punctual/contract';
 import { randomBetween } from '../base/clock.ts';
 import { groupBySegment } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
+import { unlikeSealed } from '../base/vault.ts';
 import { afterFailure } from '../rules/backoff.ts';
 import { parseBackoff } from '../rules/job.ts';
 import { afterSnooze } from '../rules/snooze.ts';
@@ -22,6 +23,7 @@ import {
   settleSuccesses,
   toEndedJob,
 } from '../store/settle.ts';
+import { type Sealer, unsealed } from './seal.ts';
 
 export interface Settled {
   /** Outcomes that were not applied: the lease has moved on. */
@@ -42,7 +44,12 @@ interface Parts {
   metrics: Metrics;
 }
 
-export async function settleOutcomes(parts: Parts, outcomes: readonly Outcome[]): Promise<Settled> {
+export async function settleOutcomes(
+  given: Parts,
+  outcomes: readonly Outcome[],
+  seal: Sealer = unsealed,
+): Promise<Settled> {
+  const parts = { ...given, seal };
   const settled: Settled = { refused: [], ready: new Set(), nextMs: null, further: [], settled: [] };
   const work: Promise<void>[] = [];
   for (const [segment, group] of groupBySegment(outcomes, (outcome) => outcome.run_id)) {
@@ -61,12 +68,12 @@ export async function settleOutcomes(parts: Parts, outcomes: readonly Outcome[])
 }
 
 async function succeed(
-  { db, metrics }: Parts,
+  { db, metrics, seal }: Parts & { seal: Sealer },
   segment: number,
   outcomes: readonly Outcome[],
   settled: Settled,
 ): Promise<void> {
-  const successes = outcomes.map(({ run_id, lease_id, result }) => toSuccess(run_id, lease_id, result));
+  const successes = outcomes.map(({ run_id, lease_id, result }) => toSuccess({ run_id, lease_id }, result, seal));
   const { settled: applied, further } = await settleSuccesses(db, segment, successes);
   metrics.runsEnded.inc({ outcome: 'success' }, applied);
   settled.further.push(...further);
@@ -75,12 +82,12 @@ async function succeed(
 }
 
 async function settleOthers(
-  { db, metrics }: Parts,
+  { db, metrics, seal }: Parts & { seal: Sealer },
   segment: number,
   outcomes: readonly Outcome[],
   settled: Settled,
 ): Promise<void> {
-  const settlements = await decide(db, segment, outcomes);
+  const settlements = await decide(db, segment, outcomes, seal);
   const leases = await settleRuns(db, segment, settlements);
   for (const { further_of } of leases) if (further_of !== null) settled.further.push(toEndedJob(further_of));
   settled.settled.push({ segment, runIds: leases.map((lease) => lease.run_id) });
@@ -111,7 +118,12 @@ function note(settled: Settled, segment: number, settlement: Settlement): void {
 }
 
 /** What is to become of runs that did not succeed. */
-async function decide(db: Queryable, segment: number, outcomes: readonly Outcome[]): Promise<Settlement[]> {
+async function decide(
+  db: Queryable,
+  segment: number,
+  outcomes: readonly Outcome[],
+  seal: Sealer,
+): Promise<Settlement[]> {
   const failing = outcomes.filter(({ status }) => status === 'FAILED' || status === 'SNOOZED');
   const facts = new Map(
     (failing.length === 0 ? [] : await readFailing(db, segment, failing)).map((run) => [leaseText(run), run]),
@@ -122,7 +134,7 @@ async function decide(db: Queryable, segment: number, outcomes: readonly Outcome
     if (outcome.status === 'RELEASED')
       return { ...plain, started: false, run_id, lease_id, move: 'release', status: 'CANCELLED' };
     if (outcome.status === 'SNOOZED') return settleSnooze(outcome, facts.get(leaseText(outcome)));
-    if (outcome.status === 'FAILED') return settleFailure(outcome, facts.get(leaseText(outcome)));
+    if (outcome.status === 'FAILED') return settleFailure(outcome, facts.get(leaseText(outcome)), seal);
     return {
       ...plain,
       run_id,
@@ -131,7 +143,7 @@ async function decide(db: Queryable, segment: number, outcomes: readonly Outcome
       status: 'CANCELLED',
       reason: 'cancelled',
       attempt_outcome: 'cancelled',
-      error: cleanText(outcome.error_message),
+      error: errorText(outcome, seal),
     };
   });
 }
@@ -161,10 +173,15 @@ export function settleAstray(lease: Lease, { flag, fence }: Pick<ClaimedRun, 'fl
   return { ...never, move: 'end', status: 'FAILED', reason: 'run_timed_out', error };
 }
 
-function settleFailure(outcome: Outcome, run: FailingRun | undefined): Settlement {
+/** A run whose values cannot be decrypted: it does not start, and trying again is of no use until the key is there. */
+export function settleUndecryptable(lease: Lease, error: string): Settlement {
+  return { ...plain, ...lease, started: false, move: 'end', status: 'FAILED', reason: 'cannot_decrypt', error };
+}
+
+function settleFailure(outcome: Outcome, run: FailingRun | undefined, seal: Sealer): Settlement {
   const { run_id, lease_id } = outcome;
   const attempt_outcome = outcome.timed_out === true ? 'timed_out' : 'failed';
-  const error = cleanText(outcome.error_message) ?? 'The handler failed without a message.';
+  const error = errorText(outcome, seal) ?? 'The handler failed without a message.';
   const failure = { ...plain, run_id, lease_id, status: 'FAILED' as const, attempt_outcome, error } as const;
   // No longer leased: the statement will match nothing, whatever it says.
   if (run === undefined) return { ...failure, move: 'end', reason: attempt_outcome };
@@ -203,17 +220,21 @@ function settleSnooze({ run_id, lease_id, snooze_ms = 0 }: Outcome, run: Failing
 
 const plain = { started: true, reason: null, attempt_outcome: null, error: null, result: null, retry_delay_ms: null };
 
-function toSuccess(run_id: string, lease_id: string, result: unknown): Success {
+function toSuccess({ run_id, lease_id }: Lease, result: unknown, seal: Sealer): Success {
   if (result === undefined) return { run_id, lease_id, result: null, reason: null };
   const text = JSON.stringify(result);
   // The work is done and must not be done again for the size of its answer.
-  const tooLarge = Buffer.byteLength(text) > limits.max_result_bytes;
-  return { run_id, lease_id, result: tooLarge ? null : text, reason: tooLarge ? 'result_too_large' : null };
+  if (Buffer.byteLength(text) > limits.max_result_bytes)
+    return { run_id, lease_id, result: null, reason: 'result_too_large' };
+  const stored = seal('result', run_id, text);
+  return { run_id, lease_id, result: stored, reason: stored === null ? 'result_not_encrypted' : null };
 }
 
 /** PostgreSQL's text holds every character but NUL. */
-function cleanText(text: string | undefined): string | null {
-  return text === undefined ? null : text.replaceAll('\0', '\uFFFD');
+function errorText({ run_id, error_message: text }: Outcome, seal: Sealer): string | null {
+  if (text === undefined) return null;
+  const clean = unlikeSealed(text.replaceAll('\0', '\uFFFD'));
+  return seal('error', run_id, clean) ?? 'The error was not kept: it is to be encrypted, and this server has no keys.';
 }
 
 export function leaseText(lease: Lease): string {

@@ -11,8 +11,9 @@
 import { type JobCreated, PunctualError } from '@punctual/contract';
 import { firstRunId, idsFrom, inSegment, newId, segmentOf } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
+import type { Vault } from '../base/vault.ts';
 import type { Need } from '../rules/dependency.ts';
-import { type PreparedJob, sameJob } from '../rules/job.ts';
+import { type PreparedJob, type StoredJob, sameJob } from '../rules/job.ts';
 import { segmentOfKey, segmentOfUserKey } from '../rules/segment.ts';
 import type { Database } from '../store/database.ts';
 import {
@@ -27,11 +28,19 @@ import {
 } from '../store/jobs.ts';
 import { type Lanes, laneKeyOf } from '../store/lanes.ts';
 import type { NewNeed } from '../store/needs.ts';
+import { openJob, sealJob } from './seal.ts';
 
 export interface SubmitKey {
   user_id: string;
   key: string;
   body_hash: string;
+  /** What the hash may be as well: under the other encryption keys, when the body asks for encryption. */
+  other_hashes?: readonly string[];
+}
+
+/** Was this body sent with the key before? */
+export function sameBody({ body_hash, other_hashes = [] }: SubmitKey, earlier: string): boolean {
+  return earlier === body_hash || other_hashes.includes(earlier);
 }
 
 /** What makes a submit that is sent twice one submit: a key, or for a single job its id. */
@@ -67,6 +76,7 @@ export interface SubmitterOptions {
   maxWaiting: number;
   handOver: HandOver;
   metrics: Metrics;
+  vault: Vault;
   /**
    * Told after each commit: where runs are ready, where they must be admitted first, where they wait, and in how many ms
    * the first of those is due.
@@ -194,9 +204,9 @@ export class Submitter {
   /** Some of the chosen ids exist: those are answered as they were the first time, the others written again. */
   async #settleTaken(batch: Pending[], error: unknown): Promise<void> {
     const ids = batch.flatMap(({ chosen }) => (chosen === null ? [] : [chosen]));
-    const found = new Map<string, Awaited<ReturnType<typeof findJobs>>[number]>();
+    const found = new Map<string, StoredJob>();
     try {
-      for (const job of await findJobs(this.#options.db, ids)) found.set(job.job_id, job);
+      for (const job of await findJobs(this.#options.db, ids)) found.set(job.job_id, openJob(this.#options.vault, job));
     } catch (failure) {
       for (const pending of batch) pending.reject(failure);
       return;
@@ -208,7 +218,7 @@ export class Submitter {
       const earlier = chosen === null ? undefined : found.get(chosen);
       if (earlier !== undefined) {
         if (sameJob(jobs[0]?.job as PreparedJob, earlier))
-          pending.resolve({ jobs: [toCreated(earlier.job_id, jobs[0]?.job)], replayed: true });
+          pending.resolve({ jobs: [toCreated(chosen as string, jobs[0]?.job)], replayed: true });
         else pending.reject(new PunctualError('idempotency_key_reused'));
       } else if (chosen !== null && seen.has(chosen)) {
         this.#pending.push(pending);
@@ -226,7 +236,7 @@ export class Submitter {
   }
 
   async #write(batch: Pending[]): Promise<void> {
-    const { segments, metrics, onCreated } = this.#options;
+    const { segments, metrics, onCreated, vault } = this.#options;
     const turn = this.#turn++ % segments;
     const rows: NewJob[] = [];
     const submissions: NewSubmission[] = [];
@@ -237,8 +247,9 @@ export class Submitter {
       const submission = key === null ? null : first;
       if (key !== null) submissions.push({ segment, ...key, job_id: first, jobs: jobs.length });
       for (let i = 0; i < jobs.length; i++) {
-        const { job, lane_id } = jobs[i] as Pending['jobs'][number];
+        const { job: given, lane_id } = jobs[i] as Pending['jobs'][number];
         const job_id = jobIds[i] as string;
+        const job = sealJob(vault, given, job_id);
         const row = { job, segment: segmentOf(job_id), job_id, run_id: firstRunId(job_id), lane_id, submission };
         rows.push(job.depends_on === null ? row : { ...row, needs: needsOf(job_id, job.depends_on, jobIds) });
       }
@@ -282,7 +293,7 @@ export class Submitter {
     if (key === null) throw new PunctualError('internal');
     const earlier = await getSubmission(this.#options.db, { segment, ...key });
     if (earlier === null) throw new PunctualError('unavailable', { retryAfterSeconds: 1 });
-    if (earlier.body_hash !== key.body_hash) throw new PunctualError('idempotency_key_reused');
+    if (!sameBody(key, earlier.body_hash)) throw new PunctualError('idempotency_key_reused');
     const ids = idsFrom(earlier.job_id, earlier.jobs).map((id, k) => this.#placed(id, jobs[k]?.job));
     return { jobs: ids.map((id, k) => toCreated(id, jobs[k]?.job)), replayed: true };
   }

@@ -13,16 +13,19 @@ import { type FieldError, type NewProgress, PunctualError, type SyncRequest } fr
 import { monotonicMs } from '../base/clock.ts';
 import { groupBySegment } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
+import type { Vault } from '../base/vault.ts';
 import { type LogRow, rowsOf } from '../rules/log_rows.ts';
 import { type PreparedCheckpoint, prepareReport } from '../rules/report.ts';
 import { forgetEnded, saveCheckpoints } from '../store/checkpoints.ts';
 import type { Database } from '../store/database.ts';
 import { appendLogs } from '../store/logs.ts';
 import { noteProgress } from '../store/progress.ts';
+import { sealedJobsOf } from '../store/sealed.ts';
 import type { Lease } from '../store/settle.ts';
 import { endSession, leasesOf, registerSession } from '../store/workers.ts';
 import type { Claimer } from './claim.ts';
 import type { Renewer } from './renew.ts';
+import { type Sealer, sealerOf, unsealed } from './seal.ts';
 import {
   type Ended,
   keepersAmong,
@@ -31,6 +34,7 @@ import {
   reconcile,
   type Session,
   type Sessions,
+  sealedAmong,
 } from './sessions.ts';
 import { leaseText, type Settled, settleOutcomes } from './settle.ts';
 
@@ -40,6 +44,7 @@ export interface SyncOptions {
   claimer: Claimer;
   renewer: Renewer;
   metrics: Metrics;
+  vault: Vault;
   serverId: string;
   segments: number;
   leaseMs: number;
@@ -134,10 +139,11 @@ export class Sync {
   async #apply(session: Session, { request, checkpoints, arrivedAt }: Report): Promise<Lease[]> {
     const renewed = this.#renew(session, request, arrivedAt);
     const keepers = keepersAmong(session, request);
+    const sealed = sealedAmong(session, request);
     const ended = noteReported(session, request);
     const lost = request.n === session.call && request.bye !== true ? reconcile(session, request) : [];
     const [refused, behind] = await Promise.all([
-      this.#applyInOrder(session, request, checkpoints),
+      this.#applyInOrder(session, { request, checkpoints, sealed }),
       this.#noteProgress(request),
       renewed,
       this.#giveBack(lost),
@@ -151,20 +157,42 @@ export class Sync {
   /** What a run logged and saved goes before its outcome, after which its lease holds no more. */
   async #applyInOrder(
     session: Session,
-    { logs = [], outcomes = [] }: SyncRequest,
-    checkpoints: readonly PreparedCheckpoint[],
+    { request, checkpoints, sealed }: Omit<Report, 'arrivedAt'> & { sealed: ReturnType<typeof sealedAmong> },
   ): Promise<Lease[]> {
     const { db } = this.#options;
+    const { logs = [], outcomes = [] } = request;
     const unlogged = await this.#fenced<LogRow>(logs.flatMap(rowsOf), (segment, group) =>
       appendLogs(db, segment, group),
     );
     if (logs.length > 0) this.#options.onLogged(logs.map(({ run_id }) => run_id));
-    const unsaved = await this.#fenced(checkpoints, (segment, group) => saveCheckpoints(db, segment, group));
+    const seal = await this.#sealer(sealed);
+    const unsaved = await this.#saveCheckpoints(checkpoints, seal);
     for (const { run_id } of checkpoints) {
       const held = session.held.get(run_id);
       if (held !== undefined) held.keeps = true;
     }
-    return [...unlogged, ...unsaved, ...(await this.#settle(outcomes))];
+    return [...unlogged, ...unsaved, ...(await this.#settle(outcomes, seal))];
+  }
+
+  /** One that cannot be sealed is refused: it must not be stored in the clear, and not be taken for saved. */
+  #saveCheckpoints(checkpoints: readonly PreparedCheckpoint[], seal: Sealer): Promise<Lease[]> {
+    return this.#fenced(checkpoints, (segment, group) => {
+      const values = group.flatMap((checkpoint) => {
+        const value = seal('checkpoint', checkpoint.run_id, checkpoint.value);
+        return value === null ? [] : [{ ...checkpoint, value }];
+      });
+      return saveCheckpoints(this.#options.db, segment, values);
+    });
+  }
+
+  async #sealer({ jobs, unknown }: ReturnType<typeof sealedAmong>): Promise<Sealer> {
+    const { db, vault, segments } = this.#options;
+    if (unknown.size > 0)
+      for (const [segment, group] of groupBySegment([...unknown], (run_id) => run_id)) {
+        if (segment >= segments) continue;
+        for (const [run_id, job_id] of await sealedJobsOf(db, segment, group)) jobs.set(run_id, job_id);
+      }
+    return sealerOf(vault, jobs);
   }
 
   /** Beside the rest, which must not wait for it; of a run that the same call ends, it is of no use. */
@@ -200,9 +228,9 @@ export class Sync {
     }
   }
 
-  async #settle(outcomes: NonNullable<SyncRequest['outcomes']>): Promise<Lease[]> {
+  async #settle(outcomes: NonNullable<SyncRequest['outcomes']>, seal: Sealer = unsealed): Promise<Lease[]> {
     if (outcomes.length === 0) return [];
-    const settled = await settleOutcomes(this.#options, outcomes);
+    const settled = await settleOutcomes(this.#options, outcomes, seal);
     this.#options.onSettled(settled, outcomes);
     return settled.refused;
   }
@@ -293,8 +321,8 @@ export class Sync {
     session.outbox = [];
     if (runs.length > 0) session.fedAt = monotonicMs();
     for (const { lease } of runs) {
-      const { lane_id = null, keeps = false } = session.held.get(lease.run_id) ?? {};
-      session.held.set(lease.run_id, { lease_id: lease.lease_id, call: request.n, lane_id, keeps });
+      const { lane_id = null, keeps = false, sealed_job } = session.held.get(lease.run_id) ?? {};
+      session.held.set(lease.run_id, { lease_id: lease.lease_id, call: request.n, lane_id, keeps, sealed_job });
     }
     const cancel = session.cancels;
     session.cancels = [];

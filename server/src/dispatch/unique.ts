@@ -15,7 +15,8 @@ import {
   recordRefusal,
   type UniqueCreated,
 } from '../store/unique_moves.ts';
-import { type SubmitKey, type Submitted, type SubmitterOptions, whereTo } from './submit.ts';
+import { sealJob } from './seal.ts';
+import { type SubmitKey, type Submitted, type SubmitterOptions, sameBody, whereTo } from './submit.ts';
 
 /** How a submit that is sent twice is recognized; with `job_id` the caller chose the id of its one job too. */
 export interface UniqueOnce extends SubmitKey {
@@ -91,26 +92,26 @@ export class UniqueSubmitter {
   }
 
   async #create(rows: readonly NewJob[], once: UniqueOnce | null): Promise<Submitted> {
-    const { db, segments } = this.#options;
+    const { db, segments, vault } = this.#options;
     const key: AnsweredKey | null = once === null ? null : { ...once, segment: segmentOfUserKey(once, segments) };
     try {
-      const done = await createUnique(db, rows, { segments, once: key });
+      const done = await createUnique(db, rows, { segments, once: key, seal: (job, id) => sealJob(vault, job, id) });
       this.#tell(done);
       return { jobs: done.answers, replayed: false };
     } catch (error) {
-      if (error instanceof AnsweredError) return replay(error.earlier, key);
+      if (error instanceof AnsweredError) return replay(error.earlier, once);
       if (isTakenId(error)) throw new PunctualError('idempotency_key_reused', { cause: error });
       if (key === null || !(error instanceof PunctualError) || error.code !== 'unique_key_taken') throw error;
-      return await this.#refuse(key, error);
+      return await this.#refuse(key, once, error);
     }
   }
 
   /** A refusal is an answer too: the same submit gets it again. Unless it was answered otherwise in the meantime. */
-  async #refuse(key: AnsweredKey, refusal: PunctualError): Promise<Submitted> {
+  async #refuse(key: AnsweredKey, once: SubmitKey | null, refusal: PunctualError): Promise<Submitted> {
     try {
       await recordRefusal(this.#options.db, key, refusal);
     } catch (error) {
-      if (error instanceof AnsweredError) return replay(error.earlier, key);
+      if (error instanceof AnsweredError) return replay(error.earlier, once);
       throw error;
     }
     throw refusal;
@@ -126,8 +127,8 @@ export class UniqueSubmitter {
   }
 }
 
-function replay(earlier: StoredSubmission, key: AnsweredKey | null): Submitted {
-  if (earlier.body_hash !== key?.body_hash || earlier.answer === null)
+function replay(earlier: StoredSubmission, key: SubmitKey | null): Submitted {
+  if (key === null || !sameBody(key, earlier.body_hash) || earlier.answer === null)
     throw new PunctualError('idempotency_key_reused');
   const answer = JSON.parse(earlier.answer) as KeptAnswer;
   if ('jobs' in answer) return { jobs: answer.jobs, replayed: true };

@@ -8,6 +8,7 @@ import {
   type FieldError,
   limits,
   type ScheduleType,
+  secretProblems,
   type UpdateJob,
 } from '@punctual/contract';
 import type { Need } from './dependency.ts';
@@ -32,6 +33,8 @@ export interface PreparedJob {
   units: number | null;
   unique: PreparedUnique | null;
   payload: string | null;
+  /** What it stores is sealed (base/vault.ts). */
+  encrypted: boolean;
   schedule_type: ScheduleType;
   schedule_time: string | null;
   delay_ms: number | null;
@@ -71,6 +74,7 @@ export function prepareJob(
       path: 'depends_on',
       message: `does not go with schedule_type ${schedule_type}: each run would wait`,
     });
+  errors.push(...checkSecrets(input.executor));
   const payload = toJsonText(input.payload, 'payload', errors);
   const executor = toJsonText(input.executor, 'executor', errors);
   if (errors.length > 0) return { refused: errors };
@@ -87,7 +91,9 @@ export function prepareJob(
     concurrency_key: input.concurrency_key ?? null,
     units: input.units === undefined || input.units === defaults.units ? null : input.units,
     unique,
-    payload,
+    // A payload that is sealed marks the job, so there always is one.
+    payload: input.encrypted === true ? (payload ?? 'null') : payload,
+    encrypted: input.encrypted === true,
     schedule_type,
     schedule_time: input.schedule_time ?? null,
     delay_ms: input.delay_ms ?? null,
@@ -99,6 +105,20 @@ export function prepareJob(
     depends_on: null,
     ...(input.executor?.kind === 'binary' ? { artifacts: [input.executor.sha256] } : {}),
   };
+}
+
+/** References to secrets stand where workers fill them in, and under names that exist. */
+function checkSecrets(executor: Executor | undefined): FieldError[] {
+  if (executor === undefined) return [];
+  if (executor.kind === 'shell') {
+    const { command, cwd, env } = executor;
+    return [
+      ...secretProblems(command, 'executor.command', true),
+      ...secretProblems(cwd, 'executor.cwd', true),
+      ...secretProblems(env, 'executor.env'),
+    ];
+  }
+  return secretProblems(executor, 'executor');
 }
 
 function impliedType(input: CreateJob): ScheduleType {
@@ -143,6 +163,7 @@ const sameFields = [
   'concurrency_key',
   'units',
   'payload',
+  'encrypted',
   'schedule_type',
   'max_retries',
   'timeout_ms',

@@ -21,7 +21,7 @@ const statuses: Record<OperationAction, readonly Status[]> = {
   move_queue: ['SCHEDULED', 'PAUSED'],
 };
 
-const failures: readonly string[] = ['failed', 'timed_out', 'run_timed_out', 'lost'];
+const failures: readonly string[] = ['failed', 'timed_out', 'run_timed_out', 'lost', 'cannot_decrypt'];
 
 export function actsOn(action: OperationAction, { status }: OperationFilter): ActsOn {
   if (action === 'retry' || action === 'redrive') return 'runs';

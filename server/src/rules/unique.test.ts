@@ -14,10 +14,12 @@ const holder = fc.record<Holder>({
   live: fc.boolean(),
   started: fc.boolean(),
   in_period: fc.boolean(),
+  encrypted: fc.boolean(),
 });
 const action = fc.constantFrom('reject', 'return_existing', 'replace_payload', 'reschedule');
 const asking = (on_conflict: 'reject' | 'return_existing' | 'replace_payload' | 'reschedule') => ({
   type: 'echo',
+  encrypted: false,
   unique: { key: 'k', scope: 'live', period_ms: null, on_conflict } as const,
 });
 
@@ -25,7 +27,7 @@ describe('a job holds its key', () => {
   test('as long as its own scope says', () => {
     const plain: Holder = {
       ...{ job_id: 'j', type: 'echo', scope: 'live', recurring: false },
-      ...{ cancelled: false, live: true, started: false, in_period: true },
+      ...{ cancelled: false, live: true, started: false, in_period: true, encrypted: false },
     };
     const cases: [Partial<Holder>, boolean, boolean, boolean][] = [
       //                                                            waiting live period

@@ -49,6 +49,7 @@ export interface Holder {
   started: boolean;
   /** Its unique_period_ms is not over. */
   in_period: boolean;
+  encrypted: boolean;
 }
 
 /** A job that is being created. */
@@ -62,6 +63,7 @@ export function newHolder(job: PreparedJob, job_id: string): Holder {
     live: true,
     started: false,
     in_period: true,
+    encrypted: job.encrypted,
   };
 }
 
@@ -75,7 +77,7 @@ export function holds({ scope, recurring, cancelled, live, started, in_period }:
 export type Verdict = 'create' | 'return_existing' | 'replace_payload' | 'reschedule' | { refused: string };
 
 /** What becomes of a new job whose key names this one. */
-export function judge(job: Pick<PreparedJob, 'type' | 'unique'>, holder: Holder | null): Verdict {
+export function judge(job: Pick<PreparedJob, 'type' | 'unique' | 'encrypted'>, holder: Holder | null): Verdict {
   if (holder === null || !holds(holder)) return 'create';
   const action = job.unique?.on_conflict ?? 'reject';
   if (action === 'return_existing') return action;
@@ -86,6 +88,8 @@ export function judge(job: Pick<PreparedJob, 'type' | 'unique'>, holder: Holder 
     return { refused: `${held}: its ${what} can no longer be changed` };
   if (holder.type !== job.type)
     return { refused: `${held}: it is of type ${holder.type}, which a payload for ${job.type} would not fit` };
+  if (holder.encrypted !== job.encrypted)
+    return { refused: `${held}: it is ${holder.encrypted ? '' : 'not '}encrypted, and that cannot be changed` };
   if (action === 'reschedule' && holder.recurring)
     return { refused: `${held}: its times follow its schedule and cannot be moved to one due time` };
   return action;

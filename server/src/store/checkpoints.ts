@@ -10,6 +10,7 @@
 // used an attempt, or its due_at differs from its scheduled_for, which `apart` sees to wherever an attempt is not counted.
 import type { Checkpoint } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
+import { hidden, isSealed, type Show, shown } from '../base/vault.ts';
 import type { PreparedCheckpoint } from '../rules/report.ts';
 import { int4s, texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
@@ -82,15 +83,24 @@ export async function keptBy(
 }
 
 /** The last checkpoint of a run that has not ended. */
-export async function getCheckpoint(db: Queryable, runId: string): Promise<Checkpoint | null> {
+export async function getCheckpoint(
+  db: Queryable,
+  { run_id, job_id }: { run_id: string; job_id: string },
+  show: Show = hidden,
+): Promise<Checkpoint | null> {
   const rows = await db.query<Omit<Checkpoint, 'value' | 'saved_at'> & { value: string; saved_at: Date }>(sql`
     select c.run_id, c.version, c.value, c.attempt as attempt_number, c.saved_at
     from punctual.checkpoints c
-    where c.segment = ${segmentOf(runId)}::smallint and c.run_id = ${runId} and c.version > 0 and ${isLive(part`c`)}`);
+    where c.segment = ${segmentOf(run_id)}::smallint and c.run_id = ${run_id} and c.version > 0 and ${isLive(part`c`)}`);
   const [row] = rows;
-  return row === undefined
-    ? null
-    : { ...row, value: JSON.parse(row.value) as unknown, saved_at: row.saved_at.toISOString() };
+  if (row === undefined) return null;
+  const value = shown(row.value, { kind: 'checkpoint', job_id, run_id }, show);
+  return {
+    ...row,
+    value: value === null ? null : (JSON.parse(value) as unknown),
+    ...(isSealed(row.value) ? { encrypted: true } : {}),
+    saved_at: row.saved_at.toISOString(),
+  };
 }
 
 /** Removes what these runs kept, if they have ended. */

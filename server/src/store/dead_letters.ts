@@ -2,6 +2,7 @@
 // discarded. A redrive marks the letter and makes the new run in one statement, so doing it twice makes one run.
 import { type DeadLetter, type DeadLetterQuery, PunctualError, type RedriveMany } from '@punctual/contract';
 import { highestId, newId, segmentOf } from '../base/ids.ts';
+import { isSealed } from '../base/vault.ts';
 import { uuids } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
 import { jobConditions, laneConditions, textIn } from './filters.ts';
@@ -175,10 +176,14 @@ function filtersOf(filter: Filter | RedriveMany): Fragment[] {
   ];
 }
 
-function toLetter({ payload, failed_at, redriven_at, ...row }: DeadLetterRow): DeadLetter {
+/** What is encrypted is shown with the run, when it is asked for. */
+function toLetter({ payload, error_message, failed_at, redriven_at, ...row }: DeadLetterRow): DeadLetter {
+  const encrypted = isSealed(payload);
   return {
     ...row,
-    payload: payload === null ? null : JSON.parse(payload),
+    payload: payload === null || encrypted ? null : JSON.parse(payload),
+    error_message: isSealed(error_message) ? null : error_message,
+    ...(encrypted ? { encrypted } : {}),
     failed_at: failed_at.toISOString(),
     redriven_at: redriven_at?.toISOString() ?? null,
   };

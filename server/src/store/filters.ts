@@ -1,5 +1,6 @@
 // Conditions that the lists and the operations share: what people choose jobs, runs and dead letters by. The statements
 // call the job `j` and the lane `l`.
+import { isSealedIn } from './sealed.ts';
 import { type Fragment, part } from './sql.ts';
 
 interface OfJob {
@@ -32,9 +33,14 @@ export function laneConditions({ type, queue }: OfLane, of: 'j' | 'l'): Fragment
 
 export function textInJob(q: string | undefined): Fragment[] {
   if (q === undefined) return [];
-  return [part`(strpos(lower(j.name), lower(${q})) > 0 or strpos(lower(j.payload), lower(${q})) > 0)`];
+  return [part`(strpos(lower(j.name), lower(${q})) > 0 or ${clearTextIn(part`j.payload`, q)})`];
 }
 
 export function textIn(column: Fragment, q: string | undefined): Fragment[] {
-  return q === undefined ? [] : [part`strpos(lower(${column}), lower(${q})) > 0`];
+  return q === undefined ? [] : [clearTextIn(column, q)];
+}
+
+/** What is encrypted holds no text. */
+function clearTextIn(column: Fragment, q: string): Fragment {
+  return part`(strpos(lower(${column}), lower(${q})) > 0 and not ${isSealedIn(column)})`;
 }

@@ -37,6 +37,17 @@ export const invariants: Record<string, Fragment> = {
     from punctual.jobs j
     left join ${anyRun} on r.segment = j.segment and r.run_id = overlay(j.job_id::text placing '1' from 33 for 1)::uuid
     where j.schedule_type in ('IMMEDIATE', 'FUTURE') and r.run_id is null and not ${mayBeGone(part`j.job_id`)}`,
+  'an encrypted job stores nothing in the clear': part`
+    select e.run_id::text as what
+    from punctual.ended_runs e
+    join punctual.jobs j using (segment, job_id)
+    where left(j.payload, 4) = 'enc:' and left(e.result, 4) <> 'enc:'
+    union all
+    select c.run_id::text
+    from punctual.checkpoints c
+    join ${anyRun} using (segment, run_id)
+    join punctual.jobs j on j.segment = r.segment and j.job_id = r.job_id
+    where left(j.payload, 4) = 'enc:' and left(c.value, 4) <> 'enc:'`,
   'a run has a lane': part`
     select r.run_id::text as what from ${anyRun} left join punctual.lanes l using (lane_id) where l.lane_id is null`,
   'a run lives in the segment its id bears': part`

@@ -37,7 +37,7 @@ export async function listJobs(db: Queryable, filter: JobFilter, page: PageReque
         join punctual.jobs j using (segment, job_id)
       ) j
       where ${join(filters, ' and ', part`true`)}`,
-    toItem: toJob,
+    toItem: (row) => toJob(row),
   });
 }
 

@@ -3,6 +3,7 @@
 import type { Job, JobStatus, ScheduleType, UniqueScope } from '@punctual/contract';
 import { defaults } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
+import { hidden, isSealed, type Show, shown } from '../base/vault.ts';
 import { type PreparedJob, parseBackoff, parseBegins, parseExecutor, type StoredJob } from '../rules/job.ts';
 import { int2s, int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
 import { insertRefs } from './artifact_refs.ts';
@@ -281,7 +282,10 @@ export function isTakenId(error: unknown): boolean {
 }
 
 /** Those of the jobs that exist, as the rule compares them. */
-export async function findJobs(db: Queryable, ids: readonly string[]): Promise<(StoredJob & { job_id: string })[]> {
+export async function findJobs(
+  db: Queryable,
+  ids: readonly string[],
+): Promise<(Omit<StoredJob, 'encrypted'> & { job_id: string })[]> {
   const rows = await db.query<JobRow>(sql`
     select ${jobColumns}
     from unnest(${int2s(ids, segmentOf)}::smallint[], ${uuids(ids, (id) => id)}::uuid[]) i (segment, job_id)
@@ -378,15 +382,16 @@ export const jobColumns = part`
     where s.segment = j.segment and s.job_id = j.job_id)
   end as schedule`;
 
-export async function getJob(db: Queryable, jobId: string): Promise<Job | null> {
+export async function getJob(db: Queryable, jobId: string, show: Show = hidden): Promise<Job | null> {
   const rows = await db.query<JobRow>(sql`
     select ${jobColumns}
     from punctual.jobs j
     where j.segment = ${segmentOf(jobId)}::smallint and j.job_id = ${jobId}`);
-  return rows[0] === undefined ? null : toJob(rows[0]);
+  return rows[0] === undefined ? null : toJob(rows[0], show);
 }
 
-export function toJob(row: JobRow): Job {
+export function toJob(row: JobRow, show: Show = hidden): Job {
+  const payload = shown(row.payload, { kind: 'payload', job_id: row.job_id }, show);
   const begins = parseBegins(row.executor);
   const executor = begins === null ? parseExecutor(row.executor) : undefined;
   return {
@@ -405,7 +410,8 @@ export function toJob(row: JobRow): Job {
     ...(row.unique_key === null ? {} : { unique_key: row.unique_key }),
     ...(row.unique_scope === null ? {} : { unique_scope: row.unique_scope }),
     ...(row.unique_period_ms === null ? {} : { unique_period_ms: Number(row.unique_period_ms) }),
-    payload: row.payload === null ? null : JSON.parse(row.payload),
+    payload: payload === null ? null : JSON.parse(payload),
+    ...(isSealed(row.payload) ? { encrypted: true } : {}),
     schedule_type: row.schedule_type,
     schedule_time: row.schedule_time?.toISOString() ?? null,
     ...(row.schedule === null ? {} : { schedule: toSchedule(row.schedule) }),

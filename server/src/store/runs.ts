@@ -1,9 +1,11 @@
 // Runs read from the book: one, those of a job, and lists over all of them (pages.ts says how those stay fast).
 import { type Run, type RunQuery, type RunStatus } from '@punctual/contract';
 import { firstRunId, highestId, lowestIdAt, segmentOf } from '../base/ids.ts';
+import { hidden, type Show, shown } from '../base/vault.ts';
 import type { Queryable } from './database.ts';
 import { jobConditions, laneConditions } from './filters.ts';
 import { lower, type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
+import { isSealedIn } from './sealed.ts';
 import { type Fragment, join, part, sql } from './sql.ts';
 
 interface RunRow
@@ -21,6 +23,7 @@ interface RunRow
   progress_message: string | null;
   progress_at: Date | null;
   snoozes: number | null;
+  encrypted: boolean;
 }
 
 type Table = 'waiting' | 'ready' | 'running' | 'ended_runs';
@@ -64,7 +67,7 @@ const runColumns = part`
     order by a.ended_at desc
     limit 1
   ) else r.error_message end as error_message,
-  r.result, r.progress_percent, r.progress_message, r.progress_at,
+  r.result, ${isSealedIn(part`j.payload`)} as encrypted, r.progress_percent, r.progress_message, r.progress_at,
   case when r.end_time is null then (
     select c.snoozes from punctual.checkpoints c
     where c.segment = r.segment and c.run_id = r.run_id
@@ -74,13 +77,13 @@ const withJobAndLane = part`
   join punctual.jobs j on j.segment = r.segment and j.job_id = r.job_id
   join punctual.lanes l on l.lane_id = r.lane_id`;
 
-export async function getRun(db: Queryable, runId: string): Promise<Run | null> {
+export async function getRun(db: Queryable, runId: string, show: Show = hidden): Promise<Run | null> {
   const one = (table: Table): Fragment =>
     part`(${tables[table]} where r.segment = ${segmentOf(runId)}::smallint and r.run_id = ${runId})`;
   const rows = await db.query<RunRow>(sql`
     select ${runColumns}
     from (${join(allTables.map(one), ' union all ', part``)}) r ${withJobAndLane}`);
-  return rows[0] === undefined ? null : toRun(rows[0]);
+  return rows[0] === undefined ? null : toRun(rows[0], show);
 }
 
 /** All runs of a job below an id, newest first. */
@@ -88,6 +91,7 @@ export async function listJobRuns(
   db: Queryable,
   jobId: string,
   page: { below: string | null; limit: number },
+  show: Show = hidden,
 ): Promise<Run[]> {
   const segment = segmentOf(jobId);
   const below = page.below ?? highestId;
@@ -102,7 +106,7 @@ export async function listJobRuns(
     from (${join(pieces, ' union all ', part``)}) r ${withJobAndLane}
     order by r.run_id desc
     limit ${page.limit}`);
-  return rows.map(toRun);
+  return rows.map((row) => toRun(row, show));
 }
 
 export type RunFilter = Omit<RunQuery, 'limit' | 'cursor' | 'job_id'>;
@@ -136,7 +140,7 @@ export async function listRuns(db: Queryable, filter: RunFilter, page: PageReque
       select ${runColumns}
       from (select * from looked_at order by run_id desc) r ${withJobAndLane}
       where ${join(filters, ' and ', part`true`)}`,
-    toItem: toRun,
+    toItem: (row) => toRun(row, hidden),
   });
 }
 
@@ -153,7 +157,9 @@ function unsuccessful(status: RunStatus | undefined): Fragment {
   return status === undefined || status === 'SUCCESS' ? part`` : part`and r.status <> 'SUCCESS'`;
 }
 
-function toRun(row: RunRow): Run {
+function toRun(row: RunRow, show: Show): Run {
+  const { run_id, job_id } = row;
+  const result = shown(row.result, { kind: 'result', job_id, run_id }, show);
   return {
     run_id: row.run_id,
     job_id: row.job_id,
@@ -172,8 +178,9 @@ function toRun(row: RunRow): Run {
     end_time: row.end_time?.toISOString() ?? null,
     modified_time: row.modified_time.toISOString(),
     executor_id: row.executor_id,
-    error_message: row.error_message,
-    ...(row.result === null ? {} : { result: JSON.parse(row.result) as unknown }),
+    error_message: shown(row.error_message, { kind: 'error', job_id, run_id }, show),
+    ...(row.result === null ? {} : { result: result === null ? null : (JSON.parse(result) as unknown) }),
+    ...(row.encrypted ? { encrypted: true } : {}),
     ...progressOf(row),
     ...(row.snoozes === null || row.snoozes === 0 ? {} : { snoozes: row.snoozes }),
   };

@@ -20,6 +20,7 @@
 //
 // A run whose cancel was asked for is not tried again, nor does it snooze: it is recorded as CANCELLED.
 import type { RunCause } from '@punctual/contract';
+import { isSealed } from '../base/vault.ts';
 import { errorRow } from '../rules/log_rows.ts';
 import { int2s, int8s, texts, uuids } from './arrays.ts';
 import { apart } from './checkpoints.ts';
@@ -117,7 +118,7 @@ export async function settleRuns(
   settlements: readonly Settlement[],
 ): Promise<SettledLease[]> {
   const s = settlements;
-  const errors = s.map(({ error }) => (error === null ? null : errorRow(error)));
+  const errors = s.map(({ error }) => (error === null || isSealed(error) ? null : errorRow(error)));
   return db.query<SettledLease>(sql`
     with outcome as materialized (
       select *

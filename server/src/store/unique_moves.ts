@@ -38,6 +38,9 @@ export interface UniqueCreated {
   changed: string[];
 }
 
+/** The job as it is written under this id: sealed, when it asks for that. */
+export type Seal = (job: PreparedJob, job_id: string) => PreparedJob;
+
 /** The Idempotency-Key was used before. */
 export class AnsweredError extends Error {
   readonly earlier: StoredSubmission;
@@ -53,7 +56,7 @@ const maxLooks = 20;
 export async function createUnique(
   db: Database,
   jobs: readonly NewJob[],
-  { segments, once }: { segments: number; once: AnsweredKey | null },
+  { segments, once, seal }: { segments: number; once: AnsweredKey | null; seal: Seal },
 ): Promise<UniqueCreated> {
   return db.transaction(async (tx) => {
     const held = await lockHolders(tx, jobs, segments);
@@ -62,9 +65,12 @@ export async function createUnique(
     const done: UniqueCreated = { answers: [], rows: [], created: null, changed: [] };
     for (const [i, row] of jobs.entries()) {
       const where = jobs.length === 1 ? '' : `jobs[${i}].`;
-      done.answers.push(row.job.unique === null ? create(row, done) : await place(tx, { row, held, done, where }));
+      done.answers.push(
+        row.job.unique === null ? create(row, done) : await place(tx, { row, held, done, where, seal }),
+      );
     }
-    if (done.rows.length > 0) done.created = await createJobs(tx, done.rows, []);
+    const rows = done.rows.map((row) => ({ ...row, job: seal(row.job, row.job_id) }));
+    if (rows.length > 0) done.created = await createJobs(tx, rows, []);
     await renameKeys(
       tx,
       [...held.values()].filter(({ renamed }) => renamed).map(({ named }) => named),
@@ -115,7 +121,13 @@ function create(row: NewJob, done: UniqueCreated): JobCreated {
 /** Creates the job, or does to the one that holds its key what was asked for; throws when it is refused. */
 async function place(
   tx: Queryable,
-  { row, held, done, where }: { row: NewJob; held: Map<string, Held>; done: UniqueCreated; where: string },
+  {
+    row,
+    held,
+    done,
+    where,
+    seal,
+  }: { row: NewJob; held: Map<string, Held>; done: UniqueCreated; where: string; seal: Seal },
 ): Promise<JobCreated> {
   const at = held.get(nameOf(row.job)) as Held;
   for (let look = 0; look < maxLooks; look++) {
@@ -129,7 +141,7 @@ async function place(
     }
     const holder = at.holder as Holder;
     if (typeof verdict === 'object') throw refusal(holder.job_id, verdict.refused, where);
-    if (await act(tx, verdict, { at, job: row.job, changed: done.changed }))
+    if (await act(tx, verdict, { at, job: row.job, changed: done.changed, seal }))
       return {
         job_id: holder.job_id,
         ...(holder.recurring ? {} : { run_id: firstRunId(holder.job_id) }),
@@ -155,7 +167,7 @@ type Action = keyof typeof actions & Verdict;
 async function act(
   tx: Queryable,
   action: Action,
-  { at, job, changed }: { at: Held; job: PreparedJob; changed: string[] },
+  { at, job, changed, seal }: { at: Held; job: PreparedJob; changed: string[]; seal: Seal },
 ): Promise<boolean> {
   if (action === 'return_existing') return true;
   const { payload, schedule_type, schedule_time, delay_ms } = job;
@@ -166,7 +178,7 @@ async function act(
   }
   const due = action === 'reschedule' ? { schedule_time, delay_ms: delay_ms ?? 0 } : null;
   const { job_id } = at.named;
-  if (!(await changeHolder(tx, job_id, { payload, due }))) return false;
+  if (!(await changeHolder(tx, job_id, { payload: seal(job, job_id).payload, due }))) return false;
   changed.push(job_id);
   return true;
 }

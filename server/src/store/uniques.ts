@@ -6,6 +6,7 @@ import type { Holder } from '../rules/unique.ts';
 import { texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { firstRunOfJob } from './jobs.ts';
+import { isSealedIn } from './sealed.ts';
 import { type Fragment, join, ofSegment, part, sql } from './sql.ts';
 
 /** A key of a user, no user being an empty text; the segment is that of the hash of both. */
@@ -88,7 +89,8 @@ export async function readHolders(db: Queryable, jobIds: readonly string[]): Pro
              j.cancelled_at is not null as cancelled, coalesce(l.started, false) as started,
              coalesce(l.live, false)
                or exists (select from punctual.schedules s where s.segment = j.segment and s.job_id = j.job_id and not s.ended) as live,
-             coalesce(j.created_at + j.unique_period_ms * interval '1 millisecond' > clock_timestamp(), false) as in_period
+             coalesce(j.created_at + j.unique_period_ms * interval '1 millisecond' > clock_timestamp(), false) as in_period,
+             ${isSealedIn(part`j.payload`)} as encrypted
       from unnest(${uuids(ids, (id) => id)}::uuid[]) i (job_id)
       join punctual.jobs j on j.segment = ${segment}::smallint and j.job_id = i.job_id
       cross join lateral (

@@ -1,8 +1,7 @@
 // `punctual prune`: one whole pass over a database, counted only or done, told step by step.
 import type { Config } from '../config.ts';
-import { explainDatabaseError, StartError } from '../start_error.ts';
 import { openDatabase } from '../store/database.ts';
-import { migrateDatabase } from '../store/migrate.ts';
+import { requireCurrent } from './current.ts';
 import { type PruneStep, policyOf, prune } from './prune.ts';
 
 /** Goes on until everything is done, or `onStep` answers false. */
@@ -22,15 +21,5 @@ export async function pruneDatabase(
     for await (const step of prune(parts)) if (!(await options.onStep(step))) return;
   } finally {
     await db.close();
-  }
-}
-
-async function requireCurrent(config: Config, url: string): Promise<number> {
-  try {
-    const { pending, segments } = await migrateDatabase({ url, segments: config.segments, dryRun: true });
-    if (pending.length > 0) throw new StartError('The database is not up to date: run `punctual migrate` first.');
-    return segments;
-  } catch (error) {
-    throw error instanceof StartError ? error : explainDatabaseError(error, url);
   }
 }

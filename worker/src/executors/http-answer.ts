@@ -1,7 +1,7 @@
 // The answer to a call of the http executor: reads it up to a bound and judges it: a result, a failure to try again, or a
 // final one. Used by http.ts.
 import type { IncomingMessage } from 'node:http';
-import { FatalError, RetryError } from '@punctual/sdk';
+import { FatalError, type Redactor, RetryError } from '@punctual/sdk';
 
 /** A result is an answer for people and next steps, not a download. */
 const max_body_bytes = 64 * 1024;
@@ -42,6 +42,14 @@ export async function readAnswer(response: IncomingMessage): Promise<HttpAnswer>
     body: Buffer.concat(chunks).subarray(0, max_body_bytes).toString(),
     truncated: bytes > max_body_bytes,
   };
+}
+
+/** The answer without what is to be hidden, also where the target has sent back what it was told. */
+export function withoutSecrets(answer: HttpAnswer, redactor: Redactor): HttpAnswer {
+  const hide = (text: string | undefined): string | undefined => (text === undefined ? text : redactor.values(text));
+  // Of a body that was cut off, an end that may be the beginning of a secret is left out.
+  const body = answer.truncated ? redactor.stream().push(answer.body) : redactor.values(answer.body);
+  return { ...answer, body, contentType: hide(answer.contentType), location: hide(answer.location) };
 }
 
 /** `expect`: the statuses that are success, when those are not all of 2xx. */

@@ -8,7 +8,8 @@ import { isIP, type LookupFunction } from 'node:net';
 import type { HttpExecutor } from '@punctual/contract';
 import { FatalError, type Grant, type Handler, RetryError } from '@punctual/sdk';
 import { type AddressRules, addressRules } from './addresses.ts';
-import { type HttpAnswer, judge, readAnswer } from './http-answer.ts';
+import { type HttpAnswer, judge, readAnswer, withoutSecrets } from './http-answer.ts';
+import { type FoundSecrets, fillSecrets, findSecrets } from './secrets.ts';
 import { type Sign, signer } from './signature.ts';
 import { fillTemplate } from './template.ts';
 import { traceparentOf } from './trace.ts';
@@ -56,10 +57,16 @@ export function httpExecutor(options: HttpExecutorOptions): Handler {
   return async (run, ctx) => {
     const executor = run.executor;
     if (executor?.kind !== 'http') throw new FatalError('The run has no http executor.');
-    const url = parseUrl(executor.url);
+    const secrets = await findSecrets(executor, 'executor', ctx);
+    const url = parseUrl(fillSecrets(executor.url, secrets));
     const addresses = await orAbort(allowedAddresses(url, rules, lookup), ctx.signal);
-    const answer = await call({ url, addresses, executor, run, version, sign, signal: ctx.signal });
-    return judge(answer, `${executor.method ?? 'POST'} ${shownUrl(url)}`, executor.expect);
+    const answer = await call({ url, addresses, executor, run, version, sign, secrets, signal: ctx.signal });
+    // Before anything is cut off: a part of a secret would not be recognized.
+    return judge(
+      withoutSecrets(answer, ctx.redactor),
+      `${executor.method ?? 'POST'} ${shownUrl(url)}`,
+      executor.expect,
+    );
   };
 }
 
@@ -109,14 +116,18 @@ interface CallOptions {
   run: Grant;
   version: string;
   sign: Sign;
+  secrets: FoundSecrets;
   signal: AbortSignal;
 }
 
-function call({ url, addresses, executor, run, version, sign, signal }: CallOptions): Promise<HttpAnswer> {
+function call({ url, addresses, executor, run, version, sign, secrets, signal }: CallOptions): Promise<HttpAnswer> {
   const method = executor.method ?? 'POST';
-  const body = bodyOf(method, executor, run);
+  const body = bodyOf(method, executor, run, secrets);
   // The id of the message is the same for every attempt: a target that has it already need not take it again.
-  const headers = { ...headersOf(executor, run, body, version), ...sign(run.run_id, body ?? '', Date.now()) };
+  const headers = {
+    ...headersOf({ executor, run, secrets, version }, body),
+    ...sign(run.run_id, body ?? '', Date.now()),
+  };
   return new Promise((resolveAnswer, reject) => {
     const fail = (error: Error): void =>
       reject(signal.aborted ? signal.reason : networkError(`${method} ${shownUrl(url)}`, error));
@@ -141,20 +152,19 @@ function pinned(addresses: ResolvedAddress[]): LookupFunction {
   };
 }
 
-function bodyOf(method: string, executor: HttpExecutor, run: Grant): string | undefined {
+function bodyOf(method: string, executor: HttpExecutor, run: Grant, secrets: FoundSecrets): string | undefined {
   const isBodyless = method === 'GET' || method === 'HEAD';
   const template = executor.body ?? undefined;
-  const body = template === undefined ? (isBodyless ? undefined : run.payload) : fillTemplate(template, run.payload);
+  const body =
+    template === undefined ? (isBodyless ? undefined : run.payload) : fillTemplate(template, run.payload, secrets);
   if (body === undefined || body === null) return undefined;
   const type = Object.entries(executor.headers ?? {}).find(([name]) => name.toLowerCase() === 'content-type')?.[1];
   return typeof body === 'string' && type !== undefined && !type.includes('json') ? body : JSON.stringify(body);
 }
 
 function headersOf(
-  executor: HttpExecutor,
-  run: Grant,
+  { executor, run, secrets, version }: Pick<CallOptions, 'executor' | 'run' | 'secrets' | 'version'>,
   body: string | undefined,
-  version: string,
 ): Record<string, string> {
   const headers: Record<string, string> = {
     'user-agent': `Punctual/${version}`,
@@ -166,7 +176,9 @@ function headersOf(
     const name = given.toLowerCase();
     if (ownHeaders.has(name))
       throw new FatalError(`The header ${given} is set by Punctual; leave it out of the executor.`);
-    headers[name] = value;
+    headers[name] = fillSecrets(value, secrets);
+    if (/\p{Cc}/u.test(headers[name]))
+      throw new FatalError(`The header ${given} gets a secret with line breaks or other control characters.`);
   }
   headers['traceparent'] = traceparentOf(run, headers['traceparent']);
   headers['idempotency-key'] = run.run_id;

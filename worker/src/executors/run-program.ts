@@ -19,6 +19,7 @@ import { followOutput } from './output.ts';
 import { findProgram } from './program.ts';
 import { publishFiles } from './published.ts';
 import { RunFiles } from './run-files.ts';
+import { fillSecrets, findSecrets, redactJson, refuseSecrets } from './secrets.ts';
 
 /** How long output may still come when the program has ended but something holds its pipes. */
 const leftover_ms = 200;
@@ -53,8 +54,9 @@ export async function runProgram(program: Program, ctx: RunContext, options: Pro
 
 type WithFiles = ProgramOptions & { files: RunFiles };
 
-async function runWithFiles(executor: Program, ctx: RunContext, options: WithFiles): Promise<unknown> {
+async function runWithFiles(given: Program, ctx: RunContext, options: WithFiles): Promise<unknown> {
   const { files, stopGraceMs, isolation } = options;
+  const executor = await withSecrets(given, ctx);
   const limits = limitsFor(executor.limits, isolation.limits, (words) => ctx.log.warn(words));
   ctx.redact(...secretsOf({ ...options.baseEnv, ...executor.env }));
   const started = await start(executor, ctx.run, { ...options, limits });
@@ -78,10 +80,22 @@ async function runWithFiles(executor: Program, ctx: RunContext, options: WithFil
     const snooze = await files.snooze();
     if (snooze !== null) throw snooze;
     const result = await files.result();
-    return result === undefined ? { exit_code: exit.code, stdout_tail: end.stdoutTail } : result;
+    return result === undefined
+      ? { exit_code: exit.code, stdout_tail: end.stdoutTail }
+      : redactJson(result, ctx.redactor);
   } finally {
     await started.remove();
   }
+}
+
+/** Secrets reach a program by its environment only: its arguments can be read by everybody on the machine. */
+async function withSecrets(program: Program, ctx: RunContext): Promise<Program> {
+  refuseSecrets(program.command, 'executor.command');
+  refuseSecrets(program.cwd, 'executor.cwd');
+  if (program.env === undefined) return program;
+  const secrets = await findSecrets(program.env, 'executor.env', ctx);
+  const env = Object.entries(program.env).map(([name, value]) => [name, fillSecrets(value, secrets)]);
+  return { ...program, env: Object.fromEntries(env) as Record<string, string> };
 }
 
 async function start(

@@ -61,6 +61,7 @@ export function context(run: Grant, onLine: (line: string) => void = () => undef
     redact: (...values) => {
       redactor = redactor.with(values);
     },
+    secret: (name) => Promise.reject(new Error(`the test has no secret ${name}`)),
     checkpointed: run.checkpoint?.value,
     checkpoint: async (value) => void saved.push(value),
     progress: (percent, message) => void reported.push([percent, message]),

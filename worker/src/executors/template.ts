@@ -1,13 +1,17 @@
-// Bodies of calls made from parts of the payload: `{{payload.customer.name}}` in a text of the body stands for that part.
+// Bodies of calls made from parts of the payload: `{{payload.customer.name}}` in a text of the body stands for that part, and
+// `{{secret:NAME}}` for a secret of the worker.
 // It is looked up, never evaluated. Used by http.ts.
-import { limits } from '@punctual/contract/plain';
+import { limits, secretReference } from '@punctual/contract/plain';
 import { FatalError } from '@punctual/sdk';
+import type { FoundSecrets } from './secrets.ts';
 
-const part = /\{\{\s*payload((?:\.[A-Za-z0-9_-]+)*)\s*\}\}/g;
-const wholePart = new RegExp(`^${part.source}$`);
+const payloadPart = /\{\{\s*payload((?:\.[A-Za-z0-9_-]+)*)\s*\}\}/;
+const wholePart = new RegExp(`^${payloadPart.source}$`);
+/** Both kinds in one pass: what one brings is never looked at by the other. */
+const part = new RegExp(`${payloadPart.source}|${secretReference.source}`, 'g');
 
-/** The body with the parts of the payload in their places. Keys are left as they are, and so is what the payload brings. */
-export function fillTemplate(body: unknown, payload: unknown): unknown {
+/** The body with the parts of the payload and the secrets in their places. Keys are left as they are, and so is what the payload brings. */
+export function fillTemplate(body: unknown, payload: unknown, secrets: FoundSecrets = new Map()): unknown {
   let chars = 0;
   const count = (text: string): string => {
     chars += text.length;
@@ -21,8 +25,9 @@ export function fillTemplate(body: unknown, payload: unknown): unknown {
       count(JSON.stringify(found));
       return found;
     }
-    return text.replace(part, (_, inner: string) => {
-      const found = lookUp(payload, inner);
+    return text.replace(part, (_, inner: string | undefined, name: string | undefined) => {
+      if (name !== undefined) return count(secrets.get(name) ?? '');
+      const found = lookUp(payload, inner ?? '');
       return count(typeof found === 'string' ? found : JSON.stringify(found));
     });
   };
