@@ -1,22 +1,24 @@
 // The executor `http`: calls a URL and reports its answer. 2xx, or what the job expects, is success; 408, 425, 429, 5xx and
-// network errors are tried again; every other answer is fatal. It promises to call only addresses the rules allow: it resolves the name itself and
-// connects to the very address it checked, and it follows no redirects. Made by index.ts.
-import { lookup as systemLookup } from 'node:dns/promises';
-import * as http from 'node:http';
-import * as https from 'node:https';
-import { isIP, type LookupFunction } from 'node:net';
+// network errors are tried again; every other answer is fatal. It calls only addresses the rules allow and follows no redirects
+// (outgoing/call.ts of the contract). Made by index.ts.
 import type { HttpExecutor } from '@punctual/contract';
+import {
+  addressRules,
+  allowedAddresses,
+  type HttpAnswer,
+  type Lookup,
+  OutgoingError,
+  orAbort,
+  type ResolvedAddress,
+  type Sign,
+  send,
+  shownUrl,
+  signer,
+} from '@punctual/contract/outgoing';
 import { FatalError, type Grant, type Handler, RetryError } from '@punctual/sdk';
-import { type AddressRules, addressRules } from './addresses.ts';
-import { type HttpAnswer, judge, readAnswer } from './http-answer.ts';
-import { type Sign, signer } from './signature.ts';
+import { judge } from './http-answer.ts';
 import { fillTemplate } from './template.ts';
 import { traceparentOf } from './trace.ts';
-
-export interface ResolvedAddress {
-  address: string;
-  family: number;
-}
 
 export interface HttpExecutorOptions {
   /** Hosts and CIDRs that may be called although they are not public. */
@@ -25,7 +27,7 @@ export interface HttpExecutorOptions {
   /** Signs every call, see signature.ts; null: none. */
   webhookSecret?: string | null;
   /** Resolves a host name; the system's resolver unless given. */
-  lookup?: (host: string) => Promise<ResolvedAddress[]>;
+  lookup?: Lookup | undefined;
 }
 
 /** Headers that belong to the connection or that tell the target which run calls: the worker sets them. */
@@ -50,15 +52,17 @@ const ownHeaders = new Set([
 ]);
 
 export function httpExecutor(options: HttpExecutorOptions): Handler {
-  const { allow, version, webhookSecret = null, lookup = lookupAll } = options;
+  const { allow, version, webhookSecret = null, lookup } = options;
   const rules = addressRules(allow);
   const sign = signer(webhookSecret);
   return async (run, ctx) => {
     const executor = run.executor;
     if (executor?.kind !== 'http') throw new FatalError('The run has no http executor.');
     const url = parseUrl(executor.url);
-    const addresses = await orAbort(allowedAddresses(url, rules, lookup), ctx.signal);
-    const answer = await call({ url, addresses, executor, run, version, sign, signal: ctx.signal });
+    const { signal } = ctx;
+    const answer = await orAbort(allowedAddresses(url.hostname, { rules, lookup, whose: 'worker' }), signal)
+      .then((addresses) => call({ url, addresses, executor, run, version, sign, signal }))
+      .catch(explain);
     return judge(answer, `${executor.method ?? 'POST'} ${shownUrl(url)}`, executor.expect);
   };
 }
@@ -71,35 +75,9 @@ function parseUrl(text: string): URL {
   return url;
 }
 
-/** The addresses of the URL's host that may be called; at least one. */
-async function allowedAddresses(
-  url: URL,
-  rules: AddressRules,
-  lookup: (host: string) => Promise<ResolvedAddress[]>,
-): Promise<ResolvedAddress[]> {
-  const host = url.hostname.replace(/^\[|\]$/g, '');
-  const family = isIP(host);
-  const resolved = family === 0 ? await resolve(host, lookup) : [{ address: host, family }];
-  const allowed = rules.allowsHost(host) ? resolved : resolved.filter(({ address }) => rules.allowsAddress(address));
-  if (allowed.length > 0) return allowed;
-  const where = family === 0 ? `${host} resolves to ${resolved.map(({ address }) => address).join(', ')}, which` : host;
-  throw new FatalError(
-    `${where} is not a public address, so it is not called. If that is wanted, add the host or its network to PUNCTUAL_HTTP_ALLOW of the worker.`,
-  );
-}
-
-async function resolve(host: string, lookup: (host: string) => Promise<ResolvedAddress[]>): Promise<ResolvedAddress[]> {
-  try {
-    const found = await lookup(host);
-    if (found.length > 0) return found;
-  } catch (cause) {
-    throw new RetryError(`The host name ${host} could not be resolved`, { cause });
-  }
-  throw new RetryError(`The host name ${host} has no address.`);
-}
-
-function lookupAll(host: string): Promise<ResolvedAddress[]> {
-  return systemLookup(host, { all: true });
+function explain(error: unknown): never {
+  if (!(error instanceof OutgoingError)) throw error;
+  throw error.final ? new FatalError(error.message) : new RetryError(error.message, { cause: error.cause });
 }
 
 interface CallOptions {
@@ -117,28 +95,7 @@ function call({ url, addresses, executor, run, version, sign, signal }: CallOpti
   const body = bodyOf(method, executor, run);
   // The id of the message is the same for every attempt: a target that has it already need not take it again.
   const headers = { ...headersOf(executor, run, body, version), ...sign(run.run_id, body ?? '', Date.now()) };
-  return new Promise((resolveAnswer, reject) => {
-    const fail = (error: Error): void =>
-      reject(signal.aborted ? signal.reason : networkError(`${method} ${shownUrl(url)}`, error));
-    // A connection for each call: a kept one would outlive the check of its address.
-    const options = { method, headers, agent: false as const, lookup: pinned(addresses), signal };
-    const request = url.protocol === 'https:' ? https.request(url, options) : http.request(url, options);
-    request.on('error', fail);
-    request.on('response', (response) => readAnswer(response).then(resolveAnswer, fail));
-    request.end(body);
-  });
-}
-
-/** Answers every question for an address with those that were checked. */
-function pinned(addresses: ResolvedAddress[]): LookupFunction {
-  return (_host, options, callback) => {
-    const wanted = addresses.filter(
-      ({ family }) => options.family === 0 || options.family === undefined || family === options.family,
-    );
-    const usable = wanted.length > 0 ? wanted : addresses;
-    if (options.all === true) callback(null, usable);
-    else callback(null, usable[0]?.address ?? '', usable[0]?.family);
-  };
+  return send({ url, addresses, method, headers, body, signal });
 }
 
 function bodyOf(method: string, executor: HttpExecutor, run: Grant): string | undefined {
@@ -176,23 +133,4 @@ function headersOf(
   headers['punctual-scheduled-for'] = run.scheduled_for;
   if (body !== undefined) headers['content-length'] = String(Buffer.byteLength(body));
   return headers;
-}
-
-function networkError(what: string, error: Error & { code?: string }): Error {
-  return new RetryError(`${what} failed: ${error.message || error.code || 'the connection failed'}`);
-}
-
-/** Without user, password and query, which may be secrets. */
-function shownUrl(url: URL): string {
-  return `${url.origin}${url.pathname}`;
-}
-
-/** The promise, unless the signal comes first: looking up a name cannot be aborted. */
-function orAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  return new Promise((resolvePromise, reject) => {
-    const onAbort = (): void => reject(signal.reason as Error);
-    signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(resolvePromise, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }
