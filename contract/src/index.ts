@@ -1,4 +1,6 @@
 // The words of Punctual, all exported from here.
+import * as alertChannels from './alert_channels.ts';
+import * as alerts from './alerts.ts';
 import * as backfills from './backfills.ts';
 import * as deadLetters from './dead_letters.ts';
 import * as dependencies from './dependencies.ts';
@@ -21,6 +23,8 @@ import * as service from './service.ts';
 import * as workers from './workers.ts';
 import * as workflows from './workflows.ts';
 
+export * from './alert_channels.ts';
+export * from './alerts.ts';
 export * from './backfills.ts';
 export * from './dead_letters.ts';
 export * from './dependencies.ts';
@@ -65,6 +69,9 @@ export const routes = {
   ...operations.operationRoutes,
   ...keyLimits.keyLimitRoutes,
   ...retention.retentionRoutes,
+  ...alerts.alertRoutes,
+  ...alertChannels.channelRoutes,
+  ...alertChannels.subscriptionRoutes,
   ...workers.workerRoutes,
   ...service.serviceRoutes,
 } as const satisfies Record<string, Route>;
@@ -120,6 +127,12 @@ export const components = {
   FairQueue: keyLimits.FairQueue,
   RetentionRule: retention.RetentionRule,
   RetentionPolicy: retention.RetentionPolicy,
+  Alert: alerts.Alert,
+  AlertRule: alerts.AlertRule,
+  Silence: alerts.Silence,
+  Channel: alertChannels.Channel,
+  Subscription: alertChannels.Subscription,
+  Delivery: alertChannels.Delivery,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,
   SyncRequest: workers.SyncRequest,

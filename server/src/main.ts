@@ -1,6 +1,10 @@
 // Builds a server in the order data walks (store, dispatch, scheduler, api) and passes values by hand. Called by the CLI
 // and the tests.
 
+import { type AddressRules, addressRules } from '@punctual/contract/outgoing';
+import { Deliverer } from './alerts/deliver.ts';
+import { EventReader } from './alerts/read_events.ts';
+import { Watcher } from './alerts/watch.ts';
 import { openApi } from './api/server.ts';
 import { newToken } from './base/ids.ts';
 import { type Logger, openLog } from './base/log.ts';
@@ -51,6 +55,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     connectedWorkers: () => sessions.size,
     waitingSubmits: () => submitter.waiting + uniqueSubmitter.waiting,
     waitingForLimit: () => admitter.waiting,
+    alertsFiring: () => watcher.firing,
   });
 
   const connections = (poolSize: number): Database =>
@@ -136,6 +141,23 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     onChanged: (where) => tell({ segments: where, nextMs: 0 }),
   });
   const followers = new Followers(db);
+  const addresses = allowedAddressRules(config);
+  const watcher = new Watcher({
+    db,
+    log,
+    segments: Array.from({ length: segments }, (_, i) => i),
+    everyMs: config.alert_interval_ms,
+    onMessages: () => loops.deliverSoon(),
+  });
+  const events = new EventReader(db, () => loops.deliverSoon());
+  const deliverer = new Deliverer({
+    db,
+    log,
+    metrics,
+    rules: addresses,
+    policy: { backoff_ms: config.delivery_backoff_ms, max_attempts: config.delivery_max_attempts },
+    timeoutMs: config.delivery_timeout_ms,
+  });
   const sync = new Sync({
     db,
     segments,
@@ -206,6 +228,9 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     sync,
     announcer,
     followers,
+    watcher,
+    events,
+    deliverer,
   });
 
   const editor = new ScheduleEditor({ db, lanes, plan: (segment) => loops.plan(segment) });
@@ -233,6 +258,9 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     ended: (segment, runIds) => loops.runsEnded(segment, runIds),
     retried: (segment) => loops.retried(segment),
     workflows: loops.workflows,
+    addresses,
+    watchSoon: () => loops.watchSoon(),
+    deliverSoon: () => loops.deliverSoon(),
     tell,
   });
   const stop = async (): Promise<void> => {
@@ -271,6 +299,14 @@ async function prepareDatabase(
     return { segments: migrated.segments, databaseVersion: facts.version };
   } catch (error) {
     throw error instanceof StartError ? error : explainDatabaseError(error, url);
+  }
+}
+
+function allowedAddressRules(config: Config): AddressRules {
+  try {
+    return addressRules(config.http_allow);
+  } catch (error) {
+    throw new StartError((error as Error).message);
   }
 }
 

@@ -39,7 +39,11 @@ export interface HttpAnswer {
 /** The addresses of a host that may be called; at least one. `whose`: whose setting it is. */
 export async function allowedAddresses(
   hostname: string,
-  { rules, lookup = lookupAll, whose }: { rules: AddressRules; lookup?: Lookup | undefined; whose: 'worker' | 'server' },
+  {
+    rules,
+    lookup = lookupAll,
+    whose,
+  }: { rules: AddressRules; lookup?: Lookup | undefined; whose: 'worker' | 'server' },
 ): Promise<ResolvedAddress[]> {
   const host = hostname.replace(/^\[|\]$/g, '');
   const family = isIP(host);
@@ -83,7 +87,11 @@ export function send({ url, addresses, method, headers, body, signal }: Outgoing
   return new Promise((resolveAnswer, reject) => {
     const fail = (error: Error & { code?: string }): void => {
       const why = error.message || error.code || 'the connection failed';
-      reject(signal.aborted ? signal.reason : new OutgoingError(`${method} ${shownUrl(url)} failed: ${why}`, { final: false }));
+      reject(
+        signal.aborted
+          ? signal.reason
+          : new OutgoingError(`${method} ${shownUrl(url)} failed: ${why}`, { final: false }),
+      );
     };
     // A connection for each call: a kept one would outlive the check of its address.
     const options = { method, headers, agent: false as const, lookup: pinned(addresses), signal };

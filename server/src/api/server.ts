@@ -1,6 +1,7 @@
 // The HTTP server: limits, safety of the door, and all routes. The order of a request: host and origin, body, schema,
 // handler; every error leaves through errors.ts.
 import { limits, PunctualError } from '@punctual/contract';
+import type { AddressRules } from '@punctual/contract/outgoing';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { newToken } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
@@ -17,6 +18,8 @@ import type { ScheduleEditor } from '../scheduler/edit.ts';
 import type { Workflows } from '../scheduler/workflows.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
+import { registerChannels, registerSubscriptions } from './alert_channels.ts';
+import { registerAlerts } from './alerts.ts';
 import { registerBackfills } from './backfills.ts';
 import { registerDashboard } from './dashboard.ts';
 import { registerDeadLetters } from './dead_letters.ts';
@@ -67,6 +70,12 @@ export interface ApiParts {
   /** Runs of the segment were redriven. */
   retried: (segment: number) => void;
   workflows: Workflows;
+  /** Where webhooks and mail servers may be. */
+  addresses: AddressRules;
+  /** A rule may have something to say. */
+  watchSoon: () => void;
+  /** Something is to be delivered. */
+  deliverSoon: () => void;
   /** Wakes whoever should know that runs became ready or wait for a time. */
   tell: (what: { segments?: Iterable<number>; nextMs?: number | null }) => void;
 }
@@ -107,6 +116,9 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   registerWorkflows(app, parts);
   registerWorkflowMoves(app, parts);
   registerRetention(app, parts);
+  registerAlerts(app, parts);
+  registerChannels(app, parts);
+  registerSubscriptions(app, parts);
   registerWorkers(app, parts);
   registerService(app, parts);
   registerDashboard(app);

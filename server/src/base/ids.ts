@@ -4,9 +4,18 @@
 //
 // So the segment of a job, a run and everything that belongs to it is known from its id, without a routing table. The
 // first run of a job bears the job's id with another kind: it is found without an index by job.
-import { randomFillSync, randomUUID } from 'node:crypto';
+import { randomBytes, randomFillSync, randomUUID } from 'node:crypto';
 
-export const idKinds = { job: 0, first_run: 1, run: 2, backfill: 3, operation: 4, workflow: 5 } as const;
+export const idKinds = {
+  job: 0,
+  first_run: 1,
+  run: 2,
+  backfill: 3,
+  operation: 4,
+  workflow: 5,
+  alert: 8,
+  delivery: 9,
+} as const;
 export type IdKind = keyof typeof idKinds;
 
 const hex = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'));
@@ -105,6 +114,11 @@ export const highestId = 'ffffffff-ffff-7fff-bfff-ffffffffffff';
 
 /** For what has no segment: sessions, leases, servers. */
 export const newToken = randomUUID;
+
+/** Signs webhooks, as Standard Webhooks writes it. */
+export function newSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`;
+}
 
 function hex32(n: number): string {
   return `${hex[n >>> 24]}${hex[(n >>> 16) & 255]}${hex[(n >>> 8) & 255]}${hex[n & 255]}`;
