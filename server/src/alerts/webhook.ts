@@ -49,6 +49,7 @@ export async function sendWebhook(
       'accept-encoding': 'identity',
       'content-type': contentType,
       'content-length': String(Buffer.byteLength(body)),
+      'webhook-id': event_id,
       ...signer(secret)(event_id, body, now_ms),
     };
     const { status, body: answer, retryAfter } = await send({ url, addresses, method: 'POST', headers, body, signal });

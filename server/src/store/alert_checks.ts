@@ -5,6 +5,7 @@ import { segmentOf } from '../base/ids.ts';
 import type { PreparedAlertRule } from '../rules/alert.ts';
 import type { HeldRule } from './alert_rules.ts';
 import type { Queryable } from './database.ts';
+import { endedWithin } from './ended_lately.ts';
 import { type Fragment, join, part, sql } from './sql.ts';
 
 /** Something the rule is about, in one group. */
@@ -86,8 +87,7 @@ function inScope({ scope }: PreparedAlertRule): Fragment {
   );
 }
 
-const endedSince = ({ from, to }: HeldRule): Fragment =>
-  part`e.ended_at > ${from}::timestamptz and e.ended_at <= ${to}::timestamptz`;
+const endedSince = ({ from, to }: HeldRule): Fragment => endedWithin(from, to);
 
 /** The parts of a finding that are an example. */
 const example = (which: Fragment): Fragment => part`
@@ -163,7 +163,7 @@ async function findLate(tx: Queryable, held: HeldRule): Promise<Finding[]> {
     with late as (
       select ${columns} from punctual.running e where ${started}
       union all
-      select ${columns} from punctual.ended_runs e where e.ended_at > ${from}::timestamptz and ${started}
+      select ${columns} from punctual.ended_runs e where ${endedWithin(from, 'tomorrow')} and ${started}
     )
     select ${groupOf(rule)} as "group", max(extract(epoch from e.started_at - e.due_at) * 1000)::double precision as value,
            count(*)::integer as count, ${example(part`true`)}

@@ -6,7 +6,7 @@
 // begin of every transaction of ours that is open, and some time before now for those of applications that settle with
 // punctual.complete, which bear the time just before their commit.
 import type { Database, Queryable } from './database.ts';
-import { sql } from './sql.ts';
+import { type Fragment, part, sql } from './sql.ts';
 
 /** For transactions that cannot be seen: between the time a row bears and its commit there is hardly more than a write. */
 const marginMs = 300;
@@ -15,16 +15,25 @@ const longestMs = 60_000;
 /** Summarizing waits for vacuum otherwise, which may take minutes. */
 const lockWaitMs = 50;
 
+/** The rows `e` of ended_runs that ended after a time and until another. The days choose the partitions, the rest the index. */
+export function endedWithin(from: string, to: string): Fragment {
+  return part`
+    e.ended_at >= date_trunc('day', ${from}::timestamptz) and e.ended_at < date_trunc('day', ${to}::timestamptz) + interval '1 day'
+    and (e.ended_at at time zone 'UTC') > (${from}::timestamptz at time zone 'UTC')
+    and (e.ended_at at time zone 'UTC') <= (${to}::timestamptz at time zone 'UTC')`;
+}
+
 /** Everything that ended until then can be seen. */
 export async function endedHorizon(db: Queryable): Promise<string> {
   const rows = await db.query<{ horizon: string }>(sql`
     select least(
              now() - ${marginMs}::integer * interval '1 millisecond',
              greatest(
-               min(a.xact_start) - interval '1 millisecond',
+               coalesce(min(a.xact_start) - interval '1 millisecond', 'infinity'),
                now() - ${longestMs}::integer * interval '1 millisecond'))::text as horizon
     from pg_stat_activity a
-    where a.datname = current_database() and a.pid <> pg_backend_pid() and a.xact_start is not null
+    where a.datname = current_database() and a.pid <> pg_backend_pid() and a.backend_type = 'client backend'
+      and a.xact_start is not null
       and (a.application_name = 'punctual' or a.backend_xid is not null)`);
   return rows[0]?.horizon ?? '-infinity';
 }

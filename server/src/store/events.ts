@@ -7,6 +7,7 @@ import type { Alert, PutSubscription } from '@punctual/contract';
 import { type EndedRun, eventOfAlert, eventsOfRun } from '../rules/cloud_event.ts';
 import type { Database, Queryable } from './database.ts';
 import { writeDeliveries } from './deliveries.ts';
+import { endedWithin } from './ended_lately.ts';
 import { part, sql } from './sql.ts';
 
 /** Runs in one step. */
@@ -64,6 +65,8 @@ interface HeldSubscription {
   kinds: string[];
   source: string;
   read_until: string;
+  /** Just before it: others may have ended at the same time. */
+  read_from: string;
   read_run_id: string;
   until: string;
   last: boolean;
@@ -78,6 +81,7 @@ export async function readEvents(
   return db.transaction(async (tx) => {
     const [held] = await tx.query<HeldSubscription>(sql`
       select s.definition, s.kinds, ${source} as source, s.read_until::text as read_until, s.read_run_id,
+             (s.read_until - interval '1 microsecond')::text as read_from,
              least(${horizon}::timestamptz, u.until)::text as until, u.until >= ${horizon}::timestamptz as last
       from punctual.event_subscriptions s
       cross join lateral (select s.read_until + ${sliceMs}::bigint * interval '1 millisecond') u (until)
@@ -120,7 +124,7 @@ async function endedRuns(tx: Queryable, held: HeldSubscription): Promise<(EndedR
       select e.*, l.type, l.queue
       from punctual.ended_runs e
       join punctual.lanes l using (lane_id)
-      where e.ended_at >= ${held.read_until}::timestamptz and e.ended_at <= ${held.until}::timestamptz
+      where ${endedWithin(held.read_from, held.until)}
         and (e.ended_at, e.run_id) > (${held.read_until}::timestamptz, ${held.read_run_id}::uuid)
         and e.status = any (${statuses}::punctual.run_outcome[])
         and ${type === undefined ? part`true` : part`l.type = ${type}`} and ${queue === undefined ? part`true` : part`l.queue = ${queue}`}

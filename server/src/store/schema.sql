@@ -289,7 +289,7 @@ create table punctual.ended_runs (
   result text,
   constraint ended_runs_pkey primary key (segment, run_id, ended_at)
 ) partition by range (ended_at);
-create index ended_runs_by_end on only punctual.ended_runs using brin (ended_at) with (pages_per_range='16', autosummarize='on');
+create index ended_runs_by_end on only punctual.ended_runs using brin ((ended_at at time zone 'UTC'::text)) with (pages_per_range='16', autosummarize='on');
 create index ended_runs_by_job on only punctual.ended_runs using btree (segment, job_id, run_id) where (cause <> 'submit'::punctual.run_cause);
 create index ended_runs_unsuccessful on only punctual.ended_runs using btree (segment, run_id) where (status <> 'SUCCESS'::punctual.run_outcome);
 
