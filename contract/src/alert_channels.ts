@@ -21,14 +21,14 @@ const Address = Type.String({
   description: 'An e-mail address, without a name',
 });
 
-export const ChannelKind = Type.Union([Type.Literal('webhook'), Type.Literal('slack'), Type.Literal('email')]);
+export const ChannelKind = Type.Enum(['webhook', 'slack', 'email']);
 export type ChannelKind = Static<typeof ChannelKind>;
 
 export const Smtp = closed({
   host: Type.String({ minLength: 1, maxLength: 253, pattern: '^[A-Za-z0-9_.:-]+$' }),
   port: Type.Integer({ minimum: 1, maximum: 65535 }),
   tls: Type.Optional(
-    Type.Union([Type.Literal('implicit'), Type.Literal('starttls'), Type.Literal('none')], {
+    Type.Enum(['implicit', 'starttls', 'none'], {
       default: 'starttls',
       description:
         'implicit: from the first byte (465) · starttls: required after the greeting (587) · none: in the clear',
@@ -77,15 +77,8 @@ const WithSecret = Type.Object({
   secret: nullable(Type.String({ description: 'Only here, and only when it was made just now: keep it' })),
 });
 
-export const EventKind = Type.Union(
-  [
-    Type.Literal('run.succeeded'),
-    Type.Literal('run.failed'),
-    Type.Literal('run.cancelled'),
-    Type.Literal('run.dead'),
-    Type.Literal('alert.firing'),
-    Type.Literal('alert.resolved'),
-  ],
+export const EventKind = Type.Enum(
+  ['run.succeeded', 'run.failed', 'run.cancelled', 'run.dead', 'alert.firing', 'alert.resolved'],
   { description: 'run.dead: a run failed and has become a dead letter' },
 );
 export type EventKind = Static<typeof EventKind>;
@@ -121,7 +114,7 @@ export const Subscription = Type.Object(
 );
 export type Subscription = Static<typeof Subscription>;
 
-export const DeliveryState = Type.Union([Type.Literal('due'), Type.Literal('delivered'), Type.Literal('dead')]);
+export const DeliveryState = Type.Enum(['due', 'delivered', 'dead']);
 export type DeliveryState = Static<typeof DeliveryState>;
 
 export const Delivery = Type.Object(

@@ -5,17 +5,17 @@ import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Label, NextCursor, nullable, PageQuery, Timestamp, Title } from './shapes.ts';
 
-export const AlertKind = Type.Union(
+export const AlertKind = Type.Enum(
   [
-    Type.Literal('failure'),
-    Type.Literal('failure_rate'),
-    Type.Literal('late_start'),
-    Type.Literal('missed'),
-    Type.Literal('running_long'),
-    Type.Literal('backlog_age'),
-    Type.Literal('no_worker'),
-    Type.Literal('dead_letters'),
-    Type.Literal('breaker_open'),
+    'failure',
+    'failure_rate',
+    'late_start',
+    'missed',
+    'running_long',
+    'backlog_age',
+    'no_worker',
+    'dead_letters',
+    'breaker_open',
   ],
   {
     description:
@@ -24,10 +24,9 @@ export const AlertKind = Type.Union(
 );
 export type AlertKind = Static<typeof AlertKind>;
 
-export const AlertGroupBy = Type.Union(
-  [Type.Literal('rule'), Type.Literal('type'), Type.Literal('queue'), Type.Literal('job')],
-  { description: 'What is judged by itself and makes an alert of its own; rule: everything together' },
-);
+export const AlertGroupBy = Type.Enum(['rule', 'type', 'queue', 'job'], {
+  description: 'What is judged by itself and makes an alert of its own; rule: everything together',
+});
 export type AlertGroupBy = Static<typeof AlertGroupBy>;
 
 const duration = (description: string, minimum = 0) =>
@@ -109,7 +108,7 @@ export const Alert = Type.Object(
     rule: Type.String(),
     kind: AlertKind,
     group: Type.String({ description: 'The type, queue or job it is about; empty: everything the rule watches' }),
-    state: Type.Union([Type.Literal('firing'), Type.Literal('resolved')]),
+    state: Type.Enum(['firing', 'resolved']),
     summary: Type.String(),
     value: Type.Number({ description: 'What was found last: a share, a count, or milliseconds' }),
     count: Type.Integer({ description: 'How often it was found, or how many runs' }),
@@ -164,7 +163,7 @@ export const alertRoutes = {
     tag,
     summary: 'What is wrong now, and what lately was',
     query: closed({
-      state: Type.Optional(Type.Union([Type.Literal('firing'), Type.Literal('resolved')])),
+      state: Type.Optional(Type.Enum(['firing', 'resolved'])),
       rule: Type.Optional(Label),
       ...PageQuery,
     }),
