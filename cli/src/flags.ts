@@ -27,7 +27,7 @@ const none = Symbol('none');
 
 /** Where the name of a property is not a good word for a flag. */
 const otherNames: Record<string, string> = {
-  ...{ schedule_time: 'at', delay_ms: 'in', tags: 'tag', q: 'search' },
+  ...{ schedule_time: 'at', delay_ms: 'in', tags: 'tag', q: 'search', channels: 'channel', kinds: 'event' },
   ...{ cron_expression: 'cron', timezone: 'tz', interval_ms: 'every', start_at: 'start', end_at: 'end' },
 };
 

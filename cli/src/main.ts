@@ -138,6 +138,12 @@ const entries: Entry[] = [
     load: async () => (await import('./commands/retention.ts')).addRetention,
   },
   {
+    name: 'alerts',
+    summary: 'See what is wrong; rules, channels, silences, deliveries and subscriptions to events',
+    group: using,
+    load: async () => (await import('./commands/alerts.ts')).addAlerts,
+  },
+  {
     name: 'workers',
     summary: 'List the workers',
     group: using,

@@ -46,6 +46,15 @@ export const errorTable = {
   operation_not_found: { status: 404, meaning: 'No operation has this id, or retention has removed it.' },
   calendar_not_found: { status: 404, meaning: 'No calendar has this name.' },
   retention_not_found: { status: 404, meaning: 'The queue or type has no rule of its own about retention.' },
+  alert_not_found: { status: 404, meaning: 'No alert has this id, or it was over so long ago that it is forgotten.' },
+  alert_rule_not_found: { status: 404, meaning: 'No alert rule has this name.' },
+  alert_channel_not_found: { status: 404, meaning: 'No alert channel has this name.' },
+  silence_not_found: { status: 404, meaning: 'No silence has this name.' },
+  subscription_not_found: { status: 404, meaning: 'No subscription has this name.' },
+  delivery_not_found: {
+    status: 404,
+    meaning: 'No delivery that was given up has this id; it has arrived, or is being sent, or was forgotten.',
+  },
   limit_not_found: { status: 404, meaning: 'No such limit is set.' },
   artifact_not_found: { status: 404, meaning: 'No artifact has this sha256; it was never uploaded, or is removed.' },
   upload_not_found: {
@@ -91,6 +100,7 @@ export const errorTable = {
     meaning: 'Parts of the file are missing; POST /artifacts says which, and where to send them.',
   },
   too_many_artifacts: { status: 409, meaning: 'The run has published as many files as it may; pack them into one.' },
+  alert_channel_in_use: { status: 409, meaning: 'Alert rules use this channel; change those first.' },
   calendar_in_use: { status: 409, meaning: 'Schedules use this calendar; change those first.' },
   run_ended: { status: 409, meaning: 'The run has ended already; its recorded outcome is final.' },
   session_lost: {
@@ -111,7 +121,7 @@ export const errorTable = {
   too_many_rules: {
     status: 409,
     meaning:
-      'There are as many gates, queue settings, limits or rules of retention as may be; open or remove some that are not needed.',
+      'There are as many gates, queue settings, limits, rules, channels, silences or subscriptions as may be; open or remove some that are not needed.',
   },
   body_too_large: { status: 413, meaning: 'The body, payload or result is over its limit.' },
   artifact_too_large: { status: 413, meaning: 'The file is larger than this installation allows.' },

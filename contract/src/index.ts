@@ -1,4 +1,6 @@
 // The words of Punctual, all exported from here.
+import * as alertChannels from './alert_channels.ts';
+import * as alerts from './alerts.ts';
 import * as artifacts from './artifacts.ts';
 import * as backfills from './backfills.ts';
 import * as deadLetters from './dead_letters.ts';
@@ -22,6 +24,8 @@ import * as service from './service.ts';
 import * as workers from './workers.ts';
 import * as workflows from './workflows.ts';
 
+export * from './alert_channels.ts';
+export * from './alerts.ts';
 export * from './artifacts.ts';
 export * from './backfills.ts';
 export * from './dead_letters.ts';
@@ -68,6 +72,9 @@ export const routes = {
   ...operations.operationRoutes,
   ...keyLimits.keyLimitRoutes,
   ...retention.retentionRoutes,
+  ...alerts.alertRoutes,
+  ...alertChannels.channelRoutes,
+  ...alertChannels.subscriptionRoutes,
   ...artifacts.artifactRoutes,
   ...workers.workerRoutes,
   ...service.serviceRoutes,
@@ -128,6 +135,12 @@ export const components = {
   Artifact: artifacts.Artifact,
   Upload: artifacts.Upload,
   RunArtifact: artifacts.RunArtifact,
+  Alert: alerts.Alert,
+  AlertRule: alerts.AlertRule,
+  Silence: alerts.Silence,
+  Channel: alertChannels.Channel,
+  Subscription: alertChannels.Subscription,
+  Delivery: alertChannels.Delivery,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,
   SyncRequest: workers.SyncRequest,

@@ -139,6 +139,23 @@ export const limits = {
   max_retention_days: 36_500,
   /** Looked up for every row that may have to go. */
   max_retention_rules: 1000,
+  /** Each is a query every few seconds. */
+  max_alert_rules: 200,
+  /** Alerts of one rule that go on at once; a rule that finds more is better grouped more widely. */
+  max_alert_groups: 1000,
+  /** Alerts that one message names; it counts the others. */
+  max_alerts_in_message: 20,
+  /** A month: what is rarer is better looked at by people. */
+  max_alert_ms: 31 * 24 * 3600 * 1000,
+  max_silences: 1000,
+  /** Each is asked for what is due, and subscriptions read what ended. */
+  max_channels: 100,
+  max_subscriptions: 20,
+  max_rule_channels: 10,
+  max_recipients: 50,
+  max_channel_url_chars: 2000,
+  /** Redriven in one statement. */
+  max_redriven_deliveries: 1000,
 } as const;
 
 export const defaults = {

@@ -13,6 +13,7 @@ import type {
   WorkerList,
 } from '@punctual/contract';
 import { fillPath, routes } from '@punctual/contract/plain';
+import { alertCalls, eventCalls } from './alerts.ts';
 import { artifactCalls } from './artifacts.ts';
 import { backfillCalls } from './backfills.ts';
 import { deadLetterCalls } from './dead_letters.ts';
@@ -64,6 +65,9 @@ export class Client {
   readonly calendars: ReturnType<typeof calendarCalls>;
   readonly limits: ReturnType<typeof limitCalls>;
   readonly retention: ReturnType<typeof retentionCalls>;
+  readonly alerts: ReturnType<typeof alertCalls>;
+  /** Subscriptions to events. */
+  readonly events: { subscriptions: ReturnType<typeof eventCalls> };
   readonly artifacts: ReturnType<typeof artifactCalls>;
   readonly workers: { list: () => Promise<WorkerList> };
   readonly #caller: HttpCaller;
@@ -91,6 +95,8 @@ export class Client {
     this.calendars = calendarCalls(call);
     this.limits = limitCalls(call);
     this.retention = retentionCalls(call);
+    this.alerts = alertCalls(call);
+    this.events = { subscriptions: eventCalls(call) };
     this.artifacts = artifactCalls(call, this.#caller);
     this.workers = { list: () => this.call(routes.listWorkers, {}) };
   }

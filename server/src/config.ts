@@ -221,6 +221,39 @@ export const configKeys = {
     default: null,
     meaning: 'The secret that belongs to it.',
   },
+  alert_interval_ms: {
+    env: 'PUNCTUAL_ALERT_INTERVAL_MS',
+    kind: 'integer',
+    default: 10_000,
+    min: 50,
+    max: 3_600_000,
+    meaning: 'How often each alert rule is checked, by one of the servers.',
+  },
+  delivery_timeout_ms: {
+    env: 'PUNCTUAL_DELIVERY_TIMEOUT_MS',
+    kind: 'integer',
+    default: 10_000,
+    min: 50,
+    max: 120_000,
+    meaning: 'How long the receiver of an alert or an event may take to answer.',
+  },
+  delivery_backoff_ms: {
+    env: 'PUNCTUAL_DELIVERY_BACKOFF_MS',
+    kind: 'integer',
+    default: 5_000,
+    min: 10,
+    max: 600_000,
+    meaning:
+      'The pause after the first failure to deliver; each further one is twice as long, up to 720 times this, and is spread by half.',
+  },
+  delivery_max_attempts: {
+    env: 'PUNCTUAL_DELIVERY_MAX_ATTEMPTS',
+    kind: 'integer',
+    default: 20,
+    min: 1,
+    max: 100,
+    meaning: 'How often a delivery is tried before it is given up: 20 attempts take some ten hours.',
+  },
   worker_id: {
     env: 'PUNCTUAL_WORKER_ID',
     kind: 'string',
@@ -343,7 +376,7 @@ export const configKeys = {
     kind: 'list',
     default: [],
     meaning:
-      'Private hosts and CIDRs the http executor may call, separated by commas. Public addresses are always allowed.',
+      'Private hosts and CIDRs that the http executor of a worker and the webhooks and mail servers of a server may be at, separated by commas. Public addresses are always allowed.',
   },
   webhook_secret: {
     env: 'PUNCTUAL_WEBHOOK_SECRET',

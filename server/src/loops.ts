@@ -1,4 +1,7 @@
 // Everything a server does without being asked, on one page.
+import type { Deliverer } from './alerts/deliver.ts';
+import type { EventReader } from './alerts/read_events.ts';
+import type { Watcher } from './alerts/watch.ts';
 import type { Artifacts } from './artifacts/artifacts.ts';
 import type { Logger } from './base/log.ts';
 import { type Loop, type LoopOptions, startLoop } from './base/loop.ts';
@@ -34,6 +37,7 @@ import type { CancelOrder } from './store/run_moves.ts';
 import { nextPlans } from './store/schedules.ts';
 import type { EndedJob } from './store/settle.ts';
 import { WorkflowMemory } from './store/workflow_memory.ts';
+import { forgetOnce } from './upkeep/forget.ts';
 import { policyOf } from './upkeep/prune.ts';
 import { Pruner } from './upkeep/pruner.ts';
 import { sweepOnce } from './upkeep/sweep.ts';
@@ -56,6 +60,9 @@ export interface LoopsOptions {
   announcer: Announcer;
   followers: Followers;
   artifacts: Artifacts;
+  watcher: Watcher;
+  events: EventReader;
+  deliverer: Deliverer;
 }
 
 export interface Loops {
@@ -91,6 +98,10 @@ export interface Loops {
   logged(): void;
   /** Content of artifacts is to be removed. */
   filesSoon(): void;
+  /** A rule may have something to say. */
+  watchSoon(): void;
+  /** Something is to be delivered. */
+  deliverSoon(): void;
   stop(): Promise<void>;
 }
 
@@ -120,6 +131,9 @@ export function startLoops({
   announcer,
   followers,
   artifacts,
+  watcher,
+  events,
+  deliverer,
 }: LoopsOptions): Loops {
   const all = Array.from({ length: segments }, (_, i) => i);
   const running: Loop[] = [];
@@ -301,6 +315,13 @@ export function startLoops({
     },
   });
 
+  // Alert rules are checked, what they found is told, ends of runs are read for those who subscribed, and all of it delivered.
+  const watch = start({ name: 'alerts', everyMs: config.alert_interval_ms, pass: () => watcher.pass() });
+  start({ name: 'events', everyMs: config.poll_interval_ms, pass: (signal) => events.pass(signal) });
+  const deliver = start({ name: 'deliver', everyMs: config.poll_interval_ms, pass: () => deliverer.pass() });
+  deliverer.onRoom = () => deliver.wake();
+  start({ name: 'forget', everyMs: hourMs, pass: () => forgetOnce(db) });
+
   // Partitions of the days ahead.
   start({
     name: 'partitions',
@@ -367,11 +388,13 @@ export function startLoops({
       unblock.wake();
     },
     filesSoon: () => files.wake(),
+    watchSoon: () => watch.wake(),
+    deliverSoon: () => deliver.wake(),
     logged() {
       hasLogged = true;
     },
     async stop() {
-      await Promise.all(running.map((loop) => loop.stop()));
+      await Promise.all([deliverer.stop(), ...running.map((loop) => loop.stop())]);
     },
   };
   return loops;

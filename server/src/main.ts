@@ -1,6 +1,10 @@
 // Builds a server in the order data walks (store, dispatch, scheduler, api) and passes values by hand. Called by the CLI
 // and the tests.
 
+import { type AddressRules, addressRules } from '@punctual/contract/outgoing';
+import { Deliverer } from './alerts/deliver.ts';
+import { EventReader } from './alerts/read_events.ts';
+import { Watcher } from './alerts/watch.ts';
 import { openApi } from './api/server.ts';
 import { Artifacts } from './artifacts/artifacts.ts';
 import { openStore } from './artifacts/open.ts';
@@ -56,6 +60,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     connectedWorkers: () => sessions.size,
     waitingSubmits: () => submitter.waiting + uniqueSubmitter.waiting,
     waitingForLimit: () => admitter.waiting,
+    alertsFiring: () => watcher.firing,
   });
 
   const connections = (poolSize: number): Database =>
@@ -145,6 +150,23 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     onChanged: (where) => tell({ segments: where, nextMs: 0 }),
   });
   const followers = new Followers(db);
+  const addresses = allowedAddressRules(config);
+  const watcher = new Watcher({
+    db,
+    log,
+    segments: Array.from({ length: segments }, (_, i) => i),
+    everyMs: config.alert_interval_ms,
+    onMessages: () => loops.deliverSoon(),
+  });
+  const events = new EventReader(db, () => loops.deliverSoon());
+  const deliverer = new Deliverer({
+    db,
+    log,
+    metrics,
+    rules: addresses,
+    policy: { backoff_ms: config.delivery_backoff_ms, max_attempts: config.delivery_max_attempts },
+    timeoutMs: config.delivery_timeout_ms,
+  });
   const sync = new Sync({
     db,
     segments,
@@ -218,6 +240,9 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     announcer,
     followers,
     artifacts,
+    watcher,
+    events,
+    deliverer,
   });
 
   const editor = new ScheduleEditor({ db, lanes, plan: (segment) => loops.plan(segment) });
@@ -249,6 +274,9 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     artifacts,
     secret,
     filesSoon: () => loops.filesSoon(),
+    addresses,
+    watchSoon: () => loops.watchSoon(),
+    deliverSoon: () => loops.deliverSoon(),
     tell,
   });
   const stop = async (): Promise<void> => {
@@ -300,6 +328,14 @@ function once<T>(ask: () => Promise<T>): () => Promise<T> {
     });
     return known;
   };
+}
+
+function allowedAddressRules(config: Config): AddressRules {
+  try {
+    return addressRules(config.http_allow);
+  } catch (error) {
+    throw new StartError((error as Error).message);
+  }
 }
 
 function requireSafeHost(config: Config): void {

@@ -27,6 +27,7 @@ const metrics = openMetrics({
   connectedWorkers: () => 0,
   waitingSubmits: () => 0,
   waitingForLimit: () => 0,
+  alertsFiring: () => 0,
 });
 let book: Book;
 let app: Application;

@@ -93,7 +93,13 @@ async function release(on: Database, child: Made, parent: Made): Promise<number>
 /** A server that does nothing of itself. */
 function server(on: Database = db): Unblocker {
   const none = (): number => 0;
-  const metrics = openMetrics({ idleSlots: none, connectedWorkers: none, waitingSubmits: none, waitingForLimit: none });
+  const metrics = openMetrics({
+    idleSlots: none,
+    connectedWorkers: none,
+    waitingSubmits: none,
+    waitingForLimit: none,
+    alertsFiring: none,
+  });
   return new Unblocker({ db: on, metrics, segments: Array.from({ length: 16 }, (_, i) => i), onReleased: () => {} });
 }
 

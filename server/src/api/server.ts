@@ -1,6 +1,7 @@
 // The HTTP server: limits, safety of the door, and all routes. The order of a request: host and origin, body, schema,
 // handler; every error leaves through errors.ts.
 import { limits, PunctualError } from '@punctual/contract';
+import type { AddressRules } from '@punctual/contract/outgoing';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import { newToken } from '../base/ids.ts';
@@ -19,6 +20,8 @@ import type { ScheduleEditor } from '../scheduler/edit.ts';
 import type { Workflows } from '../scheduler/workflows.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
+import { registerChannels, registerSubscriptions } from './alert_channels.ts';
+import { registerAlerts } from './alerts.ts';
 import { registerArtifacts } from './artifacts.ts';
 import { registerBackfills } from './backfills.ts';
 import { registerDashboard } from './dashboard.ts';
@@ -71,6 +74,12 @@ export interface ApiParts {
   /** Runs of the segment were redriven. */
   retried: (segment: number) => void;
   workflows: Workflows;
+  /** Where webhooks and mail servers may be. */
+  addresses: AddressRules;
+  /** A rule may have something to say. */
+  watchSoon: () => void;
+  /** Something is to be delivered. */
+  deliverSoon: () => void;
   artifacts: Artifacts;
   /** Signs addresses of uploads. */
   secret: () => Promise<string>;
@@ -117,6 +126,9 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   registerWorkflowMoves(app, parts);
   registerRetention(app, parts);
   registerArtifacts(app, parts);
+  registerAlerts(app, parts);
+  registerChannels(app, parts);
+  registerSubscriptions(app, parts);
   registerWorkers(app, parts);
   registerService(app, parts);
   registerDashboard(app);

@@ -6,7 +6,16 @@
 // first run of a job bears the job's id with another kind: it is found without an index by job.
 import { randomBytes, randomFillSync, randomUUID } from 'node:crypto';
 
-export const idKinds = { job: 0, first_run: 1, run: 2, backfill: 3, operation: 4, workflow: 5 } as const;
+export const idKinds = {
+  job: 0,
+  first_run: 1,
+  run: 2,
+  backfill: 3,
+  operation: 4,
+  workflow: 5,
+  alert: 8,
+  delivery: 9,
+} as const;
 export type IdKind = keyof typeof idKinds;
 
 const hex = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'));
@@ -109,6 +118,11 @@ export const newToken = randomUUID;
 /** 256 bits in hex. */
 export function randomSecret(): string {
   return randomBytes(32).toString('hex');
+}
+
+/** Signs webhooks, as Standard Webhooks writes it. */
+export function newSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`;
 }
 
 function hex32(n: number): string {

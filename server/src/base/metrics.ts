@@ -8,6 +8,7 @@ export function openMetrics(gauges: {
   connectedWorkers: () => number;
   waitingSubmits: () => number;
   waitingForLimit: () => number;
+  alertsFiring: () => number;
 }) {
   const registry = new Registry();
   const registers = [registry];
@@ -29,6 +30,7 @@ export function openMetrics(gauges: {
     'Due runs that wait for room under a key or a fair share',
     gauges.waitingForLimit,
   );
+  gauge('punctual_alerts_firing', 'Alerts that go on, as this server last saw it', gauges.alertsFiring);
   const requests = new Map<string, Histogram.Internal<'operation' | 'status'>>();
   const requestSeconds = new Histogram({
     name: 'punctual_http_request_duration_seconds',
@@ -87,6 +89,12 @@ export function openMetrics(gauges: {
       name: 'punctual_pruned_rows_total',
       help: 'Rows that retention removed, by table',
       labelNames: ['table'] as const,
+      registers,
+    }),
+    deliveries: new Counter({
+      name: 'punctual_deliveries_total',
+      help: 'Attempts of this server to deliver alerts and events, by outcome: delivered, failed (to be tried again), dead',
+      labelNames: ['outcome'] as const,
       registers,
     }),
     databaseErrors: new Counter({

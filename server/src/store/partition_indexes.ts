@@ -1,4 +1,4 @@
-// The indexes of log_chunks on partitions that held rows when the indexes came to be: a migration would have locked them for
+// The indexes of log_chunks and ended_runs on partitions that held rows when the indexes came to be: a migration would have locked them for
 // as long as it takes. They are made here, one by one, while everything goes on. Called by a loop; once all partitions have
 // theirs there is nothing to do, because new ones are born with them.
 //
@@ -12,11 +12,17 @@ const advisoryLock = 7600_0003;
 /** It may have to wait for transactions of applications; nobody waits for it. */
 const buildTimeoutMs = 3_600_000;
 
-const kinds = { by_order: '(chunk)', by_words: 'using gin (words) with (gin_pending_list_limit = 65536)' } as const;
+const kinds = {
+  log_chunks_by_order: '(chunk)',
+  log_chunks_by_words: 'using gin (words) with (gin_pending_list_limit = 65536)',
+  ended_runs_by_end: "using brin ((ended_at at time zone 'UTC')) with (pages_per_range = 16, autosummarize = on)",
+} as const;
 
 interface Missing {
   partition: string;
-  kind: keyof typeof kinds;
+  /** The index of the whole table that it belongs to. */
+  index: keyof typeof kinds;
+  suffix: string;
 }
 
 /** Answers the indexes it made. */
@@ -30,11 +36,11 @@ export async function indexPartitions(db: Queryable, url: string): Promise<strin
     if (rows[0]?.mine !== true) return [];
     const made: string[] = [];
     // Another server may have made some meanwhile.
-    for (const { partition, kind } of await missingIndexes(db)) {
-      const name = `${partition}_${kind}`;
+    for (const { partition, index, suffix } of await missingIndexes(db)) {
+      const name = `${partition}_${suffix}`;
       await client.query(`drop index concurrently if exists punctual.${name}`);
-      await client.query(`create index concurrently ${name} on punctual.${partition} ${kinds[kind]}`);
-      await client.query(`alter index punctual.log_chunks_${kind} attach partition punctual.${name}`);
+      await client.query(`create index concurrently ${name} on punctual.${partition} ${kinds[index]}`);
+      await client.query(`alter index punctual.${index} attach partition punctual.${name}`);
       made.push(name);
     }
     return made;
@@ -46,16 +52,17 @@ export async function indexPartitions(db: Queryable, url: string): Promise<strin
 /** Names come from the catalogue, and partitions are named by us. */
 async function missingIndexes(db: Queryable): Promise<Missing[]> {
   return db.query<Missing>(sql`
-    select c.relname as partition, k.kind
-    from pg_inherits i
+    select c.relname as partition, k.index, substr(k.index, length(t.relname) + 2) as suffix
+    from unnest(${Object.keys(kinds)}::text[]) k (index)
+    join pg_index w on w.indexrelid = ('punctual.' || k.index)::regclass
+    join pg_class t on t.oid = w.indrelid
+    join pg_inherits i on i.inhparent = t.oid
     join pg_class c on c.oid = i.inhrelid
-    cross join unnest(${Object.keys(kinds)}::text[]) k (kind)
-    where i.inhparent = 'punctual.log_chunks'::regclass
-      and not exists (
+    where not exists (
         select
         from pg_inherits x
         join pg_index n on n.indexrelid = x.inhrelid
-        where x.inhparent = ('punctual.log_chunks_' || k.kind)::regclass and n.indrelid = c.oid and n.indisvalid
+        where x.inhparent = w.indexrelid and n.indrelid = c.oid and n.indisvalid
       )
-    order by c.relname desc, k.kind`);
+    order by c.relname desc, k.index`);
 }

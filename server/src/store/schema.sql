@@ -27,6 +27,86 @@ create sequence punctual.arrivals;
 
 create sequence punctual.log_order;
 
+create table punctual.alert_channels (
+  name text not null,
+  kind text not null,
+  definition text not null,
+  secret text,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint alert_channels_pkey primary key (name),
+  constraint alert_channels_kind_check check ((kind = any (array['webhook'::text, 'slack'::text, 'email'::text])))
+);
+
+create table punctual.alert_counts (
+  rule text not null,
+  group_key text not null,
+  bucket timestamp with time zone not null,
+  total integer not null,
+  failed integer not null,
+  constraint alert_counts_pkey primary key (rule, group_key, bucket)
+);
+
+create table punctual.alert_durations (
+  rule text not null,
+  type text not null,
+  sample_ms bigint[] not null,
+  constraint alert_durations_pkey primary key (rule, type)
+);
+
+create table punctual.alert_rules (
+  name text not null,
+  kind text not null,
+  definition text not null,
+  channels text[] not null,
+  enabled boolean not null,
+  next_check_at timestamp with time zone not null default now(),
+  checked_at timestamp with time zone,
+  looked_until timestamp with time zone not null default now(),
+  succeeded_at timestamp with time zone not null default now(),
+  error text,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint alert_rules_pkey primary key (name)
+);
+create index alert_rules_to_check on punctual.alert_rules using btree (next_check_at) where enabled;
+
+create table punctual.alert_silences (
+  name text not null,
+  rule text,
+  group_key text,
+  until_at timestamp with time zone not null,
+  note text,
+  author text,
+  created_at timestamp with time zone not null default now(),
+  constraint alert_silences_pkey primary key (name)
+);
+
+create table punctual.alerts (
+  alert_id uuid not null,
+  rule text not null,
+  kind text not null,
+  group_key text not null,
+  value double precision not null,
+  count integer not null default 1,
+  summary text not null,
+  job_id uuid,
+  run_id uuid,
+  since timestamp with time zone not null default now(),
+  last_at timestamp with time zone not null default now(),
+  resolved_at timestamp with time zone,
+  notify_at timestamp with time zone,
+  notified_at timestamp with time zone,
+  acknowledged_at timestamp with time zone,
+  acknowledged_by text,
+  note text,
+  constraint alerts_pkey primary key (alert_id)
+);
+create index alerts_by_group on punctual.alerts using btree (rule, group_key, since);
+create unique index alerts_firing on punctual.alerts using btree (rule, group_key) where (resolved_at is null);
+create index alerts_resolved on punctual.alerts using btree (resolved_at) where (resolved_at is not null);
+create index alerts_to_notify on punctual.alerts using btree (notify_at) where (notify_at is not null);
+
 create table punctual.artifact_refs (
   segment smallint not null,
   sha256 text not null,
@@ -195,6 +275,32 @@ create table punctual.dead_letters (
 create index dead_letters_by_job on punctual.dead_letters using btree (segment, job_id);
 create index dead_letters_open on punctual.dead_letters using btree (segment, run_id) where (redriven_at is null);
 
+create table punctual.deliveries (
+  delivery_id uuid not null,
+  target_kind text not null,
+  target text not null,
+  event_id text not null,
+  event text not null,
+  body text not null,
+  state text not null default 'due'::text,
+  attempts integer not null default 0,
+  next_at timestamp with time zone default now(),
+  lease_id uuid,
+  status integer,
+  error text,
+  created_at timestamp with time zone not null default now(),
+  ended_at timestamp with time zone,
+  constraint deliveries_pkey primary key (delivery_id),
+  constraint deliveries_check check (((state = 'due'::text) = (next_at is not null))),
+  constraint deliveries_check1 check (((state = 'due'::text) = (ended_at is null))),
+  constraint deliveries_state_check check ((state = any (array['due'::text, 'delivered'::text, 'dead'::text]))),
+  constraint deliveries_target_kind_check check ((target_kind = any (array['channel'::text, 'subscription'::text])))
+);
+create unique index deliveries_by_event on punctual.deliveries using btree (target_kind, target, event_id);
+create index deliveries_dead on punctual.deliveries using btree (target_kind, target, delivery_id) where (state = 'dead'::text);
+create index deliveries_due on punctual.deliveries using btree (target_kind, target, next_at) where (state = 'due'::text);
+create index deliveries_ended on punctual.deliveries using btree (ended_at) where (state <> 'due'::text);
+
 create table punctual.dependents (
   segment smallint not null,
   run_id uuid not null,
@@ -226,8 +332,21 @@ create table punctual.ended_runs (
   result text,
   constraint ended_runs_pkey primary key (segment, run_id, ended_at)
 ) partition by range (ended_at);
+create index ended_runs_by_end on only punctual.ended_runs using brin ((ended_at at time zone 'UTC'::text)) with (pages_per_range='16', autosummarize='on');
 create index ended_runs_by_job on only punctual.ended_runs using btree (segment, job_id, run_id) where (cause <> 'submit'::punctual.run_cause);
 create index ended_runs_unsuccessful on only punctual.ended_runs using btree (segment, run_id) where (status <> 'SUCCESS'::punctual.run_outcome);
+
+create table punctual.event_subscriptions (
+  name text not null,
+  definition text not null,
+  kinds text[] not null,
+  secret text,
+  read_until timestamp with time zone not null default now(),
+  read_run_id uuid not null default '00000000-0000-0000-0000-000000000000'::uuid,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint event_subscriptions_pkey primary key (name)
+);
 
 create table punctual.fair_queues (
   queue text not null,

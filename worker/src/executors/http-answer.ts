@@ -1,20 +1,9 @@
-// The answer to a call of the http executor: reads it up to a bound and judges it: a result, a failure to try again, or a
+// The answer to a call of the http executor, judged: a result, a failure to try again, or a
 // final one. Used by http.ts.
-import type { IncomingMessage } from 'node:http';
+import { type HttpAnswer, retryAfterMs } from '@punctual/contract/outgoing';
 import { FatalError, type Redactor, RetryError } from '@punctual/sdk';
 
-/** A result is an answer for people and next steps, not a download. */
-const max_body_bytes = 64 * 1024;
 const max_quoted_chars = 500;
-
-export interface HttpAnswer {
-  status: number;
-  contentType: string | undefined;
-  location: string | undefined;
-  retryAfter: string | undefined;
-  body: string;
-  truncated: boolean;
-}
 
 export interface HttpResult {
   status: number;
@@ -22,26 +11,6 @@ export interface HttpResult {
   body: string;
   /** The body was longer than what is kept of it. */
   truncated?: true;
-}
-
-export async function readAnswer(response: IncomingMessage): Promise<HttpAnswer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    chunks.push(chunk);
-    bytes += chunk.length;
-    // Leaving the loop destroys the response and its connection.
-    if (bytes > max_body_bytes) break;
-  }
-  const { headers } = response;
-  return {
-    status: response.statusCode ?? 0,
-    contentType: headers['content-type'],
-    location: headers.location,
-    retryAfter: headers['retry-after'],
-    body: Buffer.concat(chunks).subarray(0, max_body_bytes).toString(),
-    truncated: bytes > max_body_bytes,
-  };
 }
 
 /** The answer without what is to be hidden, also where the target has sent back what it was told. */
@@ -76,12 +45,4 @@ export function judge(answer: HttpAnswer, call: string, expect?: readonly number
     throw new RetryError(message, { retryAfterMs: retryAfterMs(answer.retryAfter, Date.now()) });
   }
   throw new FatalError(message);
-}
-
-/** Retry-After as a duration; it comes as seconds or as a date. */
-export function retryAfterMs(text: string | undefined, now: number): number | undefined {
-  if (text === undefined) return undefined;
-  if (/^\s*\d+\s*$/.test(text)) return Number(text) * 1000;
-  const at = Date.parse(text);
-  return Number.isNaN(at) ? undefined : Math.max(0, at - now);
 }

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { test } from 'node:test';
 import type { HttpExecutor } from '@punctual/contract';
+import { signer } from '@punctual/contract/outgoing';
 import { FatalError, type Grant, RetryError } from '@punctual/sdk';
 import { openTarget, type Seen } from './http.test.support.ts';
 import { httpExecutor } from './http.ts';
 import type { HttpResult } from './http-answer.ts';
 import { context, grant } from './run.test.support.ts';
-import { signer } from './signature.ts';
 import { fillTemplate } from './template.ts';
 
 const secrets = ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', `whsec_${Buffer.alloc(32, 7).toString('base64')}`] as const;

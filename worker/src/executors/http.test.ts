@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HttpExecutor } from '@punctual/contract';
+import { retryAfterMs } from '@punctual/contract/outgoing';
 import { FatalError, RetryError } from '@punctual/sdk';
 import { openTarget, type Seen } from './http.test.support.ts';
 import { httpExecutor } from './http.ts';
-import { type HttpResult, retryAfterMs } from './http-answer.ts';
+import type { HttpResult } from './http-answer.ts';
 import { context, grant } from './run.test.support.ts';
 
 const execute = httpExecutor({ allow: ['127.0.0.1'], version: '0.0.0' });

@@ -1,5 +1,6 @@
-// Which addresses the http executor may call: every public one, and of the others those an operator has allowed. Without
-// this a job could reach databases, metadata services and dashboards that only trust their own network. Used by http.ts.
+// Which addresses may be called: every public one, and of the others those an operator has allowed. Without
+// this a job or a webhook could reach databases, metadata services and dashboards that only trust their own network. Used by
+// the http executor of the worker and the deliveries of the server.
 import { BlockList, isIP, isIPv4 } from 'node:net';
 
 /** Ranges that are not the public internet (IANA special-purpose registries), and those that embed IPv4 addresses. */

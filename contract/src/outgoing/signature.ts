@@ -1,5 +1,6 @@
 // Signs calls as Standard Webhooks has it (github.com/standard-webhooks): HMAC-SHA256 of id, time and body, so that a target
-// can tell that a call comes from this worker, is whole and is not an old one sent again. Used by http.ts.
+// can tell that a call comes from us, is whole and is not an old one sent again. Used by the http executor of the worker and
+// the deliveries of the server.
 import { createHmac } from 'node:crypto';
 
 export type Sign = (id: string, body: string, nowMs: number) => Record<string, string>;
