@@ -74,6 +74,7 @@ export const paths = {
   deleteRetention: { method: 'DELETE', path: '/retention/{kind}/{name}' },
   listWorkers: { method: 'GET', path: '/workers' },
   syncWorker: { method: 'POST', path: '/workers/{worker_id}/sync' },
+  getStats: { method: 'GET', path: '/stats' },
   getHealth: { method: 'GET', path: '/healthz' },
   getReady: { method: 'GET', path: '/readyz' },
 } as const;
