@@ -21,6 +21,7 @@ import type { Route } from './route.ts';
 import * as runs from './runs.ts';
 import * as schedules from './schedules.ts';
 import * as service from './service.ts';
+import * as stats from './stats.ts';
 import * as workers from './workers.ts';
 import * as workflows from './workflows.ts';
 
@@ -52,6 +53,7 @@ export * from './schedules.ts';
 export * from './secrets.ts';
 export * from './service.ts';
 export * from './shapes.ts';
+export * from './stats.ts';
 export * from './unique.ts';
 export * from './workers.ts';
 export * from './workflows.ts';
@@ -77,6 +79,7 @@ export const routes = {
   ...alertChannels.subscriptionRoutes,
   ...artifacts.artifactRoutes,
   ...workers.workerRoutes,
+  ...stats.statsRoutes,
   ...service.serviceRoutes,
 } as const satisfies Record<string, Route>;
 
@@ -141,6 +144,10 @@ export const components = {
   Channel: alertChannels.Channel,
   Subscription: alertChannels.Subscription,
   Delivery: alertChannels.Delivery,
+  Stats: stats.Stats,
+  StatsMinute: stats.StatsMinute,
+  StatsQueue: stats.StatsQueue,
+  StatsChange: stats.StatsChange,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,
   SyncRequest: workers.SyncRequest,

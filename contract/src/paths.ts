@@ -104,6 +104,7 @@ export const paths = {
   listRunArtifacts: { method: 'GET', path: '/runs/{run_id}/artifacts' },
   listWorkers: { method: 'GET', path: '/workers' },
   syncWorker: { method: 'POST', path: '/workers/{worker_id}/sync' },
+  getStats: { method: 'GET', path: '/stats' },
   getHealth: { method: 'GET', path: '/healthz' },
   getReady: { method: 'GET', path: '/readyz' },
 } as const;
