@@ -10,6 +10,7 @@ import type {
   Query,
   Ready,
   Route,
+  WorkerDrained,
   WorkerList,
 } from '@punctual/contract';
 import { fillPath, routes } from '@punctual/contract/plain';
@@ -63,7 +64,7 @@ export class Client {
   readonly calendars: ReturnType<typeof calendarCalls>;
   readonly limits: ReturnType<typeof limitCalls>;
   readonly retention: ReturnType<typeof retentionCalls>;
-  readonly workers: { list: () => Promise<WorkerList> };
+  readonly workers: { list: () => Promise<WorkerList>; drain: (worker_id: string) => Promise<WorkerDrained> };
   readonly #caller: HttpCaller;
 
   constructor(options: ClientOptions = {}) {
@@ -89,7 +90,11 @@ export class Client {
     this.calendars = calendarCalls(call);
     this.limits = limitCalls(call);
     this.retention = retentionCalls(call);
-    this.workers = { list: () => this.call(routes.listWorkers, {}) };
+    this.workers = {
+      list: () => this.call(routes.listWorkers, {}),
+      /** Lets it take nothing new, finish what it runs, and end. */
+      drain: (worker_id) => this.call(routes.drainWorker, { params: { worker_id } }),
+    };
   }
 
   /** Calls any route of the contract. */

@@ -64,6 +64,10 @@ async function work({ config, output, url }: Session, given: Given): Promise<num
   const id = given.id ?? config.worker_id;
   const slots = given.slots ?? config.worker_slots;
   process.on('exit', () => killDescendants());
+  let dismiss = (): void => {};
+  const dismissed = new Promise<void>((resolve) => {
+    dismiss = resolve;
+  });
   const shell = (given.allowShell ?? config.allow_shell) ? await probeIsolation(shellSettings(config)) : null;
   const worker = await startStockWorker({
     url,
@@ -75,16 +79,19 @@ async function work({ config, output, url }: Session, given: Given): Promise<num
     httpAllow: [...config.http_allow, ...(builtin ? loopback : [])],
     webhookSecret: config.webhook_secret,
     stopGraceMs: config.stop_grace_ms,
+    onEvent: (event) => void (event.type === 'stopped' && dismiss()),
     handleSignals: true, // it drains at SIGTERM and Ctrl-C and ends this process, at once at the second
   });
-  if (builtin) await parentSaysDrain();
+  if (builtin) await Promise.race([parentSaysDrain(), dismissed]);
   else {
     const isolation = shell === null ? null : describeIsolation(shell);
     const programs = isolation === null ? 'it runs no programs' : isolation.summary;
     const facts = { worker_id: worker.id, url, slots, ...(isolation === null ? {} : { isolation }) };
-    await untilSignal(output, `worker ${worker.id} takes up to ${slots} runs at once from ${url}; ${programs}`, facts);
+    const sentence = `worker ${worker.id} takes up to ${slots} runs at once from ${url}; ${programs}`;
+    await Promise.race([untilSignal(output, sentence, facts), dismissed]);
   }
   await worker.stop();
+  if (builtin) process.disconnect?.();
   return 0;
 }
 
