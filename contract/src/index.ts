@@ -112,6 +112,7 @@ export const components = {
   Step: workflows.Step,
   Need: workflows.Need,
   DeadLetter: deadLetters.DeadLetter,
+  DeadLetterGroup: deadLetters.DeadLetterGroup,
   OperationFilter: operations.OperationFilter,
   Operation: operations.Operation,
   KeyLimit: keyLimits.KeyLimit,
