@@ -100,6 +100,7 @@ export const components = {
   Backfill: backfills.Backfill,
   Forecast: forecast.Forecast,
   ForecastGroup: forecast.ForecastGroup,
+  MinuteJob: forecast.MinuteJob,
   Queue: queues.Queue,
   LaneLimit: queues.LaneLimit,
   Gate: gates.Gate,
