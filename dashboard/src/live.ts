@@ -1,6 +1,5 @@
-// What changes by itself: the answers of the server, the connection to it, the time, the address. Pages use these hooks
-// and nothing else that ticks. Nothing is asked while the tab is hidden; after a failure asking goes on, so that the
-// page recovers by itself.
+// What changes by itself: the answers of the server, the connection to it, the time. Pages use these hooks and nothing else
+// that ticks. Nothing is asked while the tab is hidden; after a failure asking goes on, so that the page recovers by itself.
 import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { ApiProblem, Unreachable } from './api.ts';
 
@@ -48,7 +47,7 @@ export function useConnection(): Connection {
 }
 
 /** A refusal is also an answer; only silence and a database that is away are trouble of the connection. */
-function isTrouble(error: Error): boolean {
+export function isTrouble(error: Error): boolean {
   return error instanceof Unreachable || (error instanceof ApiProblem && error.problem.code === 'unavailable');
 }
 
@@ -83,7 +82,6 @@ export function useLive<T>(key: string, load: (signal: AbortSignal) => Promise<T
       const mine = turn;
       const outcome = await settle(latestLoad.current(stop.signal));
       if (stop.signal.aborted || mine !== turn) return;
-      noteOutcome(outcome.error);
       clock.set(Date.now());
       setState((before) => advance(before, key, outcome));
       if (!document.hidden) timer = setTimeout(() => void ask(), refreshMs);
@@ -104,7 +102,7 @@ export function useLive<T>(key: string, load: (signal: AbortSignal) => Promise<T
   return { data: current?.data, error: current?.error, refresh };
 }
 
-type Outcome<T> = { data: T; error?: never } | { error: Error };
+export type Outcome<T> = { data: T; error?: never } | { error: Error };
 
 /** In trouble the page keeps what it has. */
 function advance<T>(
@@ -117,28 +115,39 @@ function advance<T>(
   return isTrouble(outcome.error) ? kept : { ...kept, error: outcome.error };
 }
 
-async function settle<T>(promise: Promise<T>): Promise<Outcome<T>> {
+/** Waits for an answer of the server, and notes whether there was one. */
+export async function settle<T>(promise: Promise<T>): Promise<Outcome<T>> {
   try {
-    return { data: await promise };
-  } catch (error) {
-    return { error: error instanceof Error ? error : new Error(String(error)) };
+    const data = await promise;
+    noteOutcome(undefined);
+    return { data };
+  } catch (cause) {
+    const error = cause instanceof Error ? cause : new Error(String(cause));
+    if (error.name !== 'AbortError') noteOutcome(error);
+    return { error };
   }
 }
 
-function watchHash(reader: () => void) {
-  addEventListener('hashchange', reader);
-  return () => removeEventListener('hashchange', reader);
-}
-
-export interface Place {
-  /** The parts of the path: `#/runs/018f…` is ['runs', '018f…']. */
-  parts: string[];
-  query: URLSearchParams;
-}
-
-/** Where we are, from the part of the address after `#`. */
-export function usePlace(): Place {
-  const hash = useSyncExternalStore(watchHash, () => location.hash);
-  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?');
-  return { parts: path.split('/').filter((part) => part !== ''), query: new URLSearchParams(query) };
+/** Calls `refresh` as long as the tab is seen: every few seconds, and when it is seen again. */
+export function useRefresh(refresh: () => Promise<void>): void {
+  const latest = useRef(refresh);
+  useEffect(() => {
+    latest.current = refresh;
+  });
+  useEffect(() => {
+    let busy = false;
+    const ask = async () => {
+      if (document.hidden || busy) return;
+      busy = true;
+      await latest.current();
+      busy = false;
+    };
+    const timer = setInterval(() => void ask(), refreshMs);
+    const seen = () => void ask();
+    document.addEventListener('visibilitychange', seen);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener('visibilitychange', seen);
+    };
+  }, []);
 }

@@ -1,18 +1,25 @@
-// The dashboard: header, trouble banner, and the page the address names. Started by index.html.
-import { StrictMode, useEffect, useRef } from 'react';
+// The dashboard: what is around every page, the trouble banner, and the page the address names. Started by index.html.
+import { StrictMode, useEffect, useRef, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { getReady } from './api.ts';
-import { type Place, useLive, usePlace } from './live.ts';
-import { RunPage } from './pages/run.tsx';
-import { RunsPage } from './pages/runs.tsx';
-import { WorkersPage } from './pages/workers.tsx';
+import { useLive } from './live.ts';
 import { Banner } from './parts/banner.tsx';
-import { Header } from './parts/header.tsx';
-import './style.css';
+import { KeysHelp, useKeys } from './parts/keys.tsx';
+import { Shell } from './parts/shell.tsx';
+import { to, usePlace } from './place.ts';
+import { findPage } from './routes.tsx';
+import './style/base.css';
+import './style/shell.css';
+import './style/parts.css';
+import './style/table.css';
+import './style/form.css';
+import './style/pages.css';
 
 function App() {
   const place = usePlace();
   const ready = useLive('ready', getReady);
+  const [help, setHelp] = useState(false);
+  useKeys(() => setHelp(true));
   const main = useRef<HTMLElement>(null);
   const where = place.parts.join('/');
   const first = useRef(where);
@@ -25,27 +32,31 @@ function App() {
     main.current?.focus({ preventScroll: true });
   }, [where]);
 
+  const found = findPage(place.parts);
   return (
     <>
-      <Header ready={ready.data} section={place.parts[0] ?? 'runs'} />
-      <Banner />
-      <main ref={main} tabIndex={-1}>
-        <Page place={place} />
-      </main>
+      <Shell ready={ready.data} section={place.parts[0] ?? ''} onHelp={() => setHelp(true)} />
+      <div className="content">
+        <Banner />
+        <main ref={main} tabIndex={-1}>
+          {found === undefined ? (
+            <Nothing where={where} />
+          ) : (
+            <found.page key={where} params={found.params} query={place.query} />
+          )}
+        </main>
+      </div>
+      {help && <KeysHelp onClose={() => setHelp(false)} />}
     </>
   );
 }
 
-function Page({ place }: { place: Place }) {
-  const [section = 'runs', id] = place.parts;
-  if (section === 'runs' && id !== undefined) return <RunPage key={id} runId={id} />;
-  if (section === 'runs') return <RunsPage status={place.query.get('status')} />;
-  if (section === 'workers') return <WorkersPage />;
+function Nothing({ where }: { where: string }) {
   return (
     <section className="empty">
       <h1>Nothing here</h1>
       <p>
-        No page is called <code>{section}</code>. <a href="#/runs">See the runs</a>.
+        No page is called <code>{where}</code>. <a href={to()}>See the overview</a>.
       </p>
     </section>
   );

@@ -7,6 +7,7 @@ import { LogView } from '../parts/log_view.tsx';
 import { Pending } from '../parts/problem.tsx';
 import { RunMark } from '../parts/status.tsx';
 import { Took, When } from '../parts/when.tsx';
+import type { PageProps } from '../routes.tsx';
 
 interface Whole {
   run: Run;
@@ -14,7 +15,8 @@ interface Whole {
   job: Job | undefined;
 }
 
-export function RunPage({ runId }: { runId: string }) {
+export function RunPage({ params }: PageProps) {
+  const runId = params['run_id'] ?? '';
   const { data, error } = useLive(`run ${runId}`, (signal) => loadWhole(runId, signal));
   return (
     <div className="run-page">

@@ -8,6 +8,7 @@ import { RunTable } from '../parts/run_table.tsx';
 import { sentence } from '../parts/status.tsx';
 import { SubmitForm } from '../parts/submit.tsx';
 import { WorkerCards } from '../parts/worker_cards.tsx';
+import type { PageProps } from '../routes.tsx';
 
 const filters = [
   'BLOCKED',
@@ -21,7 +22,8 @@ const filters = [
 
 const maxCrew = 5;
 
-export function RunsPage({ status: asked }: { status: string | null }) {
+export function RunsPage({ query }: PageProps) {
+  const asked = query.get('status');
   const status = filters.find((each) => each === asked);
   const runs = useLive(`runs ${status ?? ''}`, (signal) => listRuns(status, signal));
   const workers = useLive('workers', listWorkers);

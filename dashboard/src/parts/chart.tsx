@@ -1,0 +1,118 @@
+// A chart over time, drawn by uPlot; the only file that knows it. Colours are custom properties, so that a chart follows
+// the theme. What it shows is told in words too, for those who cannot see it.
+import { useEffect, useRef } from 'react';
+import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
+import { colourOf, useTheme } from '../theme.ts';
+
+export interface Series {
+  name: string;
+  /** A custom property, such as `--good`. */
+  colour: string;
+  values: readonly (number | null)[];
+  kind?: 'line' | 'bars' | 'points';
+  /** Fills below the line. */
+  filled?: boolean;
+}
+
+interface Props {
+  /** What the chart shows, in a sentence with its latest values. */
+  label: string;
+  /** Milliseconds since 1970, ascending. */
+  times: readonly number[];
+  series: readonly Series[];
+  /** A value as it is shown at the axis and in the legend. */
+  words: (value: number) => string;
+  height?: number;
+}
+
+/** `words` of the latest Props: charts outlive renders. */
+interface Shown {
+  words: (value: number) => string;
+}
+
+export function Chart({ label, times, series, words, height = 180 }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(undefined);
+  const shown = useRef<Shown>({ words });
+  const { dark } = useTheme();
+  // Another set of series needs another chart; other values do not.
+  const shape = series.map(({ name, colour, kind, filled }) => `${name} ${colour} ${kind} ${filled}`).join('\n');
+  const data = [times.map((ms) => ms / 1000), ...series.map(({ values }) => [...values])] as uPlot.AlignedData;
+  const latest = useRef({ series, data });
+  useEffect(() => {
+    shown.current = { words };
+    latest.current = { series, data };
+  });
+
+  useEffect(() => {
+    const holder = box.current;
+    if (holder === null) return undefined;
+    const chart = new uPlot(
+      optionsOf(latest.current.series, shown, { width: Math.max(holder.clientWidth, 100), height }),
+      latest.current.data,
+      holder,
+    );
+    plot.current = chart;
+    const watch = new ResizeObserver(() => chart.setSize({ width: Math.max(holder.clientWidth, 100), height }));
+    watch.observe(holder);
+    return () => {
+      watch.disconnect();
+      chart.destroy();
+    };
+  }, [shape, dark, height]);
+
+  const key = JSON.stringify(data);
+  useEffect(() => plot.current?.setData(latest.current.data), [key]);
+
+  return <div ref={box} className="chart" role="img" aria-label={label} />;
+}
+
+function optionsOf(
+  series: readonly Series[],
+  shown: { current: Shown },
+  size: { width: number; height: number },
+): uPlot.Options {
+  const soft = colourOf('--soft');
+  const axis = {
+    stroke: soft,
+    font: '12px system-ui, sans-serif',
+    grid: { stroke: colourOf('--line'), width: 1 },
+    ticks: { show: false },
+  };
+  return {
+    ...size,
+    padding: [8, 8, 0, 0],
+    cursor: { y: false, points: { size: 6 } },
+    legend: { live: true },
+    scales: { y: { range: (_, min, max) => [Math.min(0, min), max > 0 ? max * 1.1 : 1] } },
+    axes: [
+      { ...axis, space: 70 },
+      {
+        ...axis,
+        size: 62,
+        space: 34,
+        values: (_, splits) => splits.map((value) => shown.current.words(value)),
+      },
+    ],
+    series: [
+      { value: (_, seconds) => (seconds == null ? '–' : new Date(seconds * 1000).toLocaleTimeString()) },
+      ...series.map((each) => seriesOf(each, shown)),
+    ],
+  };
+}
+
+function seriesOf({ name, colour, kind = 'line', filled = false }: Series, shown: { current: Shown }): uPlot.Series {
+  const stroke = colourOf(colour);
+  const bars = kind === 'bars';
+  return {
+    label: name,
+    stroke,
+    width: bars ? 0 : 2,
+    ...(filled || bars ? { fill: bars ? stroke : stroke.replace(/^rgb\((.*)\)$/, 'rgba($1, 0.13)') } : {}),
+    ...(bars ? { paths: uPlot.paths.bars?.({ size: [0.7, 24] }) as uPlot.Series.PathBuilder } : {}),
+    ...(kind === 'points' ? { paths: () => null } : {}),
+    points: { show: kind === 'points', size: 6, fill: stroke },
+    value: (_, value) => (value == null ? '–' : shown.current.words(value)),
+  };
+}

@@ -1,0 +1,104 @@
+// What is around every page: name, search, sections, theme, and how the server is. Beside the page on a wide screen, above
+// it on a phone, where the sections open with a button.
+import type { Ready } from '@punctual/contract';
+import { useState } from 'react';
+import { useConnection } from '../live.ts';
+import { to } from '../place.ts';
+import { type Section, sections } from '../routes.tsx';
+import { setTheme, type Theme, useTheme } from '../theme.ts';
+import { Logo } from './logo.tsx';
+import { SearchBox } from './search_box.tsx';
+
+const groups = ['Work', 'Flow', 'Look', 'Rules'] as const;
+
+export function Shell({ ready, section, onHelp }: { ready: Ready | undefined; section: string; onHelp: () => void }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <header className={open ? 'shell open' : 'shell'}>
+      <a className="brand" href={to()}>
+        <Logo />
+        Punctual
+      </a>
+      <button
+        type="button"
+        className="plain menu"
+        aria-expanded={open}
+        aria-controls="sections"
+        onClick={() => setOpen(!open)}
+      >
+        {open ? 'Close' : 'Menu'}
+      </button>
+      <SearchBox />
+      {/* A link was followed: the sections have done their work. */}
+      <nav id="sections" aria-label="Sections" onClick={() => setOpen(false)}>
+        {groups.map((group) => (
+          <Group key={group} group={group} current={section} />
+        ))}
+        <div className="group">
+          <a href="docs">API reference</a>
+        </div>
+      </nav>
+      <div className="foot">
+        <ServerStatus ready={ready} />
+        <div className="foot-tools">
+          <ThemeChoice />
+          <button type="button" className="plain" onClick={onHelp} title="Keys (?)">
+            Keys
+          </button>
+        </div>
+      </div>
+    </header>
+  );
+}
+
+function Group({ group, current }: { group: Section['group']; current: string }) {
+  const members = sections.filter((section) => section.group === group);
+  if (members.length === 0) return null;
+  return (
+    <div className="group">
+      <p className="group-name">{group}</p>
+      {members.map(({ path, name }) => (
+        <a key={path} href={path === '' ? to() : to(path)} aria-current={path === current ? 'page' : undefined}>
+          {name}
+        </a>
+      ))}
+    </div>
+  );
+}
+
+const themes: Record<Theme, { next: Theme; name: string }> = {
+  system: { next: 'light', name: 'Auto' },
+  light: { next: 'dark', name: 'Light' },
+  dark: { next: 'system', name: 'Dark' },
+};
+
+function ThemeChoice() {
+  const { theme } = useTheme();
+  const { next, name } = themes[theme];
+  return (
+    <button
+      type="button"
+      className="plain"
+      title={`Colours: ${name.toLowerCase()}; change to ${themes[next].name.toLowerCase()}`}
+      onClick={() => setTheme(next)}
+    >
+      {name}
+    </button>
+  );
+}
+
+function ServerStatus({ ready }: { ready: Ready | undefined }) {
+  const { trouble } = useConnection();
+  const tone = trouble !== undefined ? 'bad' : ready === undefined ? 'quiet' : 'good';
+  const word = trouble !== undefined ? 'Not ready' : ready === undefined ? 'Connecting' : 'Ready';
+  return (
+    <div className="server" title={ready === undefined ? undefined : `Server ${ready.server_id}`}>
+      <span className={`mark ${tone}`}>{word}</span>
+      {ready !== undefined && (
+        <span className="versions">
+          {ready.version} · PostgreSQL {ready.database.replace(/^PostgreSQL\s+/i, '').split(' ')[0]}
+        </span>
+      )}
+    </div>
+  );
+}

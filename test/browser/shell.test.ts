@@ -1,0 +1,56 @@
+// What is around every page, in a real browser: sections, keys, theme, search, the policy that lets nothing foreign in.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { noBrowser, openWindow } from '../support/browser.ts';
+import { openHouse } from '../support/house.ts';
+
+describe('the frame of the dashboard', { skip: noBrowser }, () => {
+  test('every section opens by its link, without errors and without hindrances', async () => {
+    await using window = await openWindow();
+    const { page } = window;
+    const links = await page.locator('#sections a[href^="#"]').all();
+    assert.ok(links.length > 0, 'there are no sections');
+    for (const link of links) {
+      await link.click();
+      await page.locator('main h1').first().waitFor();
+      await window.checkAccess();
+    }
+  });
+
+  test('g and a letter lead to a section, / to the search, ? to the list of keys', async () => {
+    await using window = await openWindow({ path: '#/workers' });
+    const { page } = window;
+    await page.getByRole('heading', { name: 'Workers', level: 1 }).waitFor();
+    await page.keyboard.press('g');
+    await page.keyboard.press('r');
+    await page.waitForURL(/#\/runs/);
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.keyboard.press('/');
+    assert.equal(await page.evaluate('document.activeElement.type'), 'search');
+  });
+
+  test('the theme that is chosen stays chosen, whatever the system says', async () => {
+    await using window = await openWindow({ path: '#/runs', colours: 'dark' });
+    const { page } = window;
+    const ground = () => page.evaluate('getComputedStyle(document.body).backgroundColor');
+    const dark = await ground();
+    await page.getByRole('button', { name: 'Auto' }).click();
+    const light = await ground();
+    assert.notEqual(light, dark);
+    await page.reload();
+    await page.getByRole('button', { name: 'Light' }).waitFor();
+    assert.equal(await ground(), light);
+  });
+
+  test('the dashboard is served under a policy that allows no script and no style but its own', async () => {
+    await using house = await openHouse();
+    const answer = await fetch(house.url);
+    const policy = answer.headers.get('content-security-policy') ?? '';
+    assert.match(policy, /default-src 'self'/);
+    assert.doesNotMatch(policy, /unsafe|http/);
+    assert.doesNotMatch(await answer.text(), /<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=/);
+  });
+});

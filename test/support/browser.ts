@@ -1,0 +1,160 @@
+// The dashboard in a real Chromium, over a real house:
+//
+//   describe('…', { skip: noBrowser }, () => {
+//     await using window = await openWindow({ path: '#/runs' });
+//     await window.page.getByRole('heading', { name: 'Runs' }).waitFor();
+//
+// One browser for each test file, one house and page for each window. A window fails its test when it closes, if the page
+// wrote an error to its console or threw one, unless the test said with `expectErrors` that it would.
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { after } from 'node:test';
+import axe from 'axe-core';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { type House, type HouseOptions, openHouse } from './house.ts';
+
+const chromiumPath = [
+  process.env['PUNCTUAL_CHROMIUM'],
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+].find((file) => file !== undefined && existsSync(file));
+
+/** For the `skip` of a suite: why there is nothing to test with, or false. */
+export const noBrowser: string | false =
+  chromiumPath === undefined ? 'no Chromium was found; PUNCTUAL_CHROMIUM may name one' : false;
+
+const flags = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+let browser: Promise<Browser> | undefined;
+
+function openBrowser(): Promise<Browser> {
+  browser ??= chromium.launch({ executablePath: chromiumPath ?? '', args: flags });
+  return browser;
+}
+
+after(async () => (await browser)?.close());
+
+export const sizes = {
+  desktop: { width: 1280, height: 800 },
+  phone: { width: 360, height: 740 },
+} as const;
+
+export interface WindowOptions {
+  /** What comes after the address of the server: `#/runs`. */
+  path?: string;
+  /** A house of the test's own, which it closes itself; otherwise one is opened, with a worker. */
+  house?: House;
+  houseOptions?: HouseOptions;
+  size?: keyof typeof sizes;
+  colours?: 'light' | 'dark';
+  /** What else the browser is told, such as its time zone. */
+  context?: BrowserContextOptions;
+}
+
+export class Window implements AsyncDisposable {
+  readonly page: Page;
+  readonly house: House;
+  readonly #ownsHouse: boolean;
+  readonly #errors: string[] = [];
+  readonly #expected: RegExp[] = [];
+
+  constructor(page: Page, house: House, ownsHouse: boolean) {
+    this.page = page;
+    this.house = house;
+    this.#ownsHouse = ownsHouse;
+    page.on('pageerror', (error) => this.#errors.push(String(error.stack ?? error)));
+    page.on('console', (message) => {
+      if (message.type() === 'error') this.#errors.push(`${message.text()} (${message.location().url})`);
+    });
+  }
+
+  /** The browser writes failed requests to the console: a test that provokes them says so. */
+  expectErrors(...patterns: RegExp[]): void {
+    this.#expected.push(...patterns);
+  }
+
+  /** To another place of the dashboard, as a link would. */
+  async go(place: string): Promise<void> {
+    await this.page.evaluate(`location.hash = ${JSON.stringify(place)}`);
+  }
+
+  /** Writes a picture into the folder that PUNCTUAL_SCREENSHOTS names; without it none is taken. */
+  async screenshot(name: string, options: { fullPage?: boolean } = {}): Promise<void> {
+    const folder = process.env['PUNCTUAL_SCREENSHOTS'];
+    if (folder === undefined || folder === '') return;
+    mkdirSync(folder, { recursive: true });
+    await this.page.screenshot({ path: path.join(folder, `${name}.png`), ...options });
+  }
+
+  /** What axe finds against the page that hinders people seriously; a test wants none. */
+  async checkAccess(): Promise<void> {
+    await this.page.evaluate(axe.source);
+    const found = await this.page.evaluate(async () => {
+      const run = (globalThis as unknown as { axe: { run: (options: object) => Promise<Findings> } }).axe;
+      const { violations } = await run.run({ resultTypes: ['violations'] });
+      return violations
+        .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+        .map(
+          ({ id, help, nodes }) =>
+            `${id}: ${help}\n${nodes
+              .map((node) => `    ${node.html}\n      ${node.failureSummary}`)
+              .slice(0, 5)
+              .join('\n')}`,
+        );
+    });
+    assert.deepEqual(found, [], `axe found at ${this.page.url()}`);
+  }
+
+  /** Nothing may be wider than the screen. */
+  async checkWidth(): Promise<void> {
+    const [wide, room] = await this.page.evaluate<[number, number]>(
+      '[document.documentElement.scrollWidth, document.documentElement.clientWidth]',
+    );
+    assert.ok(wide <= room, `${this.page.url()} is ${wide} px wide on a screen of ${room}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.page.context().close();
+    if (this.#ownsHouse) await this.house[Symbol.asyncDispose]();
+    const unexpected = this.#errors.filter((error) => !this.#expected.some((pattern) => pattern.test(error)));
+    assert.deepEqual(unexpected, [], 'the page had errors');
+  }
+}
+
+interface Findings {
+  violations: {
+    id: string;
+    help: string;
+    impact: string;
+    nodes: { html: string; failureSummary: string }[];
+  }[];
+}
+
+export async function openWindow(options: WindowOptions = {}): Promise<Window> {
+  const { path: place = '', size = 'desktop', colours = 'light' } = options;
+  const house = options.house ?? (await openHouse({ workers: 1, ...options.houseOptions }));
+  const context = await (await openBrowser()).newContext({
+    viewport: sizes[size],
+    colorScheme: colours,
+    locale: 'en-GB',
+    timezoneId: 'UTC',
+    reducedMotion: 'reduce',
+    ...options.context,
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(10_000);
+  const window = new Window(page, house, options.house === undefined);
+  await page.goto(`${house.url}/${place}`);
+  return window;
+}
