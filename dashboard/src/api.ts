@@ -74,7 +74,7 @@ export function createJob(job: CreateJob): Promise<JobCreated> {
   return call('jobs', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(job) });
 }
 
-async function call<T>(path: string, init: RequestInit): Promise<T> {
+export async function call<T>(path: string, init: RequestInit): Promise<T> {
   const timeout = AbortSignal.timeout(timeoutMs);
   const signal = init.signal == null ? timeout : AbortSignal.any([init.signal, timeout]);
   let answer: Response;

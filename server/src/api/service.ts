@@ -10,7 +10,10 @@ import type { ApiParts } from './server.ts';
 
 const readyDeadlineMs = 2_000;
 
-export function registerService(app: FastifyInstance, { config, db, metrics, serverId, databaseVersion }: ApiParts): void {
+export function registerService(
+  app: FastifyInstance,
+  { config, db, metrics, serverId, databaseVersion }: ApiParts,
+): void {
   register(app, serviceRoutes.getHealth, async () => ({ status: 'ok' as const }));
   register(app, serviceRoutes.getReady, async () => {
     await pingDatabase(db, readyDeadlineMs);

@@ -3,8 +3,8 @@
 import { type Forecast, type ForecastQuery, type Minute, type MinuteQuery, PunctualError } from '@punctual/contract';
 import { monotonicMs } from '../base/clock.ts';
 import { windowOf } from '../rules/forecast.ts';
-import { MINUTE_MS } from '../rules/schedule/rule.ts';
 import { report } from '../rules/forecast_tally.ts';
+import { MINUTE_MS } from '../rules/schedule/rule.ts';
 import type { Database } from '../store/database.ts';
 import { databaseNow } from '../store/schedules.ts';
 import { lookAhead, lookAtMinute } from './forecast_look.ts';

@@ -209,7 +209,10 @@ async function countsOf(look: Look, row: ForecastRow): Promise<MinuteCounts | nu
 }
 
 /** Null: the time is up. */
-async function countMinutes({ window, pace }: Pick<Look, 'window' | 'pace'>, schedule: ForecastSchedule): Promise<MinuteCounts | null> {
+async function countMinutes(
+  { window, pace }: Pick<Look, 'window' | 'pace'>,
+  schedule: ForecastSchedule,
+): Promise<MinuteCounts | null> {
   const steps = minuteCounts(schedule, window);
   for (let step = steps.next(); ; step = steps.next()) {
     if (step.done === true) return step.value;
