@@ -84,6 +84,12 @@ const entries: Entry[] = [
     load: async () => (await import('./commands/forecast.ts')).addForecast,
   },
   {
+    name: 'stats',
+    summary: 'Show how everything stands: what starts and ends, how late, what waits',
+    group: using,
+    load: async () => (await import('./commands/stats.ts')).addStats,
+  },
+  {
     name: 'import',
     summary: 'Make jobs of a crontab, of systemd timers or of Kubernetes CronJobs',
     group: using,

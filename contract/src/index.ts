@@ -18,6 +18,7 @@ import type { Route } from './route.ts';
 import * as runs from './runs.ts';
 import * as schedules from './schedules.ts';
 import * as service from './service.ts';
+import * as stats from './stats.ts';
 import * as workers from './workers.ts';
 import * as workflows from './workflows.ts';
 
@@ -45,6 +46,7 @@ export * from './runs.ts';
 export * from './schedules.ts';
 export * from './service.ts';
 export * from './shapes.ts';
+export * from './stats.ts';
 export * from './unique.ts';
 export * from './workers.ts';
 export * from './workflows.ts';
@@ -66,6 +68,7 @@ export const routes = {
   ...keyLimits.keyLimitRoutes,
   ...retention.retentionRoutes,
   ...workers.workerRoutes,
+  ...stats.statsRoutes,
   ...service.serviceRoutes,
 } as const satisfies Record<string, Route>;
 
@@ -122,6 +125,10 @@ export const components = {
   FairQueue: keyLimits.FairQueue,
   RetentionRule: retention.RetentionRule,
   RetentionPolicy: retention.RetentionPolicy,
+  Stats: stats.Stats,
+  StatsMinute: stats.StatsMinute,
+  StatsQueue: stats.StatsQueue,
+  StatsChange: stats.StatsChange,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,
   SyncRequest: workers.SyncRequest,

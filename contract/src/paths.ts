@@ -78,6 +78,7 @@ export const paths = {
   listWorkers: { method: 'GET', path: '/workers' },
   drainWorker: { method: 'POST', path: '/workers/{worker_id}/drain' },
   syncWorker: { method: 'POST', path: '/workers/{worker_id}/sync' },
+  getStats: { method: 'GET', path: '/stats' },
   getHealth: { method: 'GET', path: '/healthz' },
   getReady: { method: 'GET', path: '/readyz' },
   getSettings: { method: 'GET', path: '/settings' },

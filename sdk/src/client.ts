@@ -10,6 +10,7 @@ import type {
   Query,
   Ready,
   Route,
+  Stats,
   WorkerDrained,
   WorkerList,
 } from '@punctual/contract';
@@ -122,6 +123,11 @@ export class Client {
   /** How many runs start when, and how many slots they need. */
   forecast(query: ForecastQuery = {}): Promise<Forecast> {
     return this.call(routes.getForecast, { query });
+  }
+
+  /** How the whole house stands: what starts and ends, how late, what waits, what changed lately. */
+  stats(): Promise<Stats> {
+    return this.call(routes.getStats, {});
   }
 
   /** What server this is; fails while it cannot take work. */

@@ -13,6 +13,7 @@ import type { Flow } from './dispatch/flow.ts';
 import { type Followers, tailEveryMs } from './dispatch/followers.ts';
 import { reapOnce } from './dispatch/reap.ts';
 import type { Starts } from './dispatch/starts.ts';
+import { type StatsBoard, sampleEveryMs } from './dispatch/stats.ts';
 import type { Sync } from './dispatch/sync.ts';
 import { Backfiller } from './scheduler/backfill.ts';
 import { moveDueOnce } from './scheduler/due.ts';
@@ -48,6 +49,7 @@ export interface LoopsOptions {
   flow: Flow;
   breakers: Breakers;
   starts: Starts;
+  stats: StatsBoard;
   admitter: Admitter;
   claimer: Claimer;
   sync: Sync;
@@ -108,6 +110,7 @@ export function startLoops({
   flow,
   breakers,
   starts,
+  stats,
   admitter,
   claimer,
   sync,
@@ -261,8 +264,9 @@ export function startLoops({
   // Rates that have units again.
   const refill = start({ name: 'refill', everyMs: hourMs, pass: async () => claimer.refill() });
 
-  // What has started is counted.
+  // What has started is counted, and the last hour kept for those who look.
   start({ name: 'starts', everyMs: tendEveryMs, pass: () => starts.flush() });
+  start({ name: 'stats', everyMs: sampleEveryMs, pass: () => stats.sample() });
 
   // The safety net under every wake: look for work everywhere, learn lanes that others made.
   start({

@@ -15,6 +15,7 @@ import { Followers } from './dispatch/followers.ts';
 import { Renewer } from './dispatch/renew.ts';
 import { Sessions } from './dispatch/sessions.ts';
 import { Starts } from './dispatch/starts.ts';
+import { StatsBoard } from './dispatch/stats.ts';
 import { Submitter, type SubmitterOptions } from './dispatch/submit.ts';
 import { Sync } from './dispatch/sync.ts';
 import { UniqueSubmitter } from './dispatch/unique.ts';
@@ -82,6 +83,12 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   });
   await admitter.refreshFair();
   const starts = new Starts(db);
+  const stats = new StatsBoard({
+    db,
+    segments: Array.from({ length: segments }, (_, i) => i),
+    starts,
+    server: { server_id: serverId, version, database: databaseVersion },
+  });
   const claimer = new Claimer({
     db,
     lanes,
@@ -160,6 +167,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       loops.logged();
     },
     onSettled: (settled, outcomes) => {
+      if (outcomes.length > 0) stats.touch();
       followers.ended(outcomes.map(({ run_id }) => run_id));
       admitter.left(outcomes);
       tell({ segments: settled.ready, nextMs: settled.nextMs });
@@ -202,6 +210,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     flow,
     breakers,
     starts,
+    stats,
     admitter,
     claimer,
     sync,
@@ -225,6 +234,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     announcer,
     editor,
     flow,
+    stats,
     serverId,
     databaseVersion,
     planSoon: (segment) => loops.planSoon(segment),

@@ -51,16 +51,18 @@ export function CodeEditor({ label, value, onChange, faults }: Props) {
         />
       </div>
       {faults.length > 0 && (
-        <ul className="faults" role="alert">
-          {faults.map((fault) => (
-            <li key={`${fault.offset} ${fault.path} ${fault.message}`}>
-              <button type="button" className="link" onClick={() => jump(fault.offset)}>
-                Line {lineOf(value, fault.offset)}
-              </button>{' '}
-              {fault.path !== undefined && <code>{fault.path}</code>} {fault.message}
-            </li>
-          ))}
-        </ul>
+        <div role="alert">
+          <ul className="faults">
+            {faults.map((fault) => (
+              <li key={`${fault.offset} ${fault.path} ${fault.message}`}>
+                <button type="button" className="link" onClick={() => jump(fault.offset)}>
+                  Line {lineOf(value, fault.offset)}
+                </button>{' '}
+                {fault.path !== undefined && <code>{fault.path}</code>} {fault.message}
+              </li>
+            ))}
+          </ul>
+        </div>
       )}
     </div>
   );

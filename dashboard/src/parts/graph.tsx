@@ -185,27 +185,28 @@ interface StepBoxProps {
 const StepBox = memo(
   function StepBox({ step, place, isSelected, isReachable, onSelect, onFocus }: StepBoxProps) {
     if (place === undefined) return null;
-    const below = underName(step);
+    const below = shorten(underName(step), 30);
+    const name = shorten(step.step, 24);
+    const isShort = name !== step.step;
     return (
       <g
         role="button"
         tabIndex={isReachable ? 0 : -1}
         data-step={step.step}
-        aria-label={`${step.step}, ${below}`}
+        aria-label={isShort ? `${name} ${below} (${step.step})` : undefined}
         aria-pressed={isSelected}
         className={`step ${stepTones[step.state]}`}
         transform={`translate(${place.x} ${place.y})`}
         onClick={() => onSelect(step.step)}
         onFocus={() => onFocus(step.step)}
       >
-        <title>{step.step}</title>
         <rect className="box" width={stepWidth} height={stepHeight} rx={8} />
         <rect className="bar" width={5} height={stepHeight - 14} x={7} y={7} rx={2.5} />
         <text className="name" x={21} y={19}>
-          {shorten(step.step, 24)}
-        </text>
+          {name}
+        </text>{' '}
         <text className="under" x={21} y={36}>
-          {shorten(below, 30)}
+          {below}
         </text>
       </g>
     );

@@ -10,6 +10,7 @@ import type { Admitter } from '../dispatch/admit.ts';
 import type { Announcer } from '../dispatch/announce.ts';
 import type { Flow } from '../dispatch/flow.ts';
 import type { Followers } from '../dispatch/followers.ts';
+import type { StatsBoard } from '../dispatch/stats.ts';
 import type { Submitter } from '../dispatch/submit.ts';
 import type { Sync } from '../dispatch/sync.ts';
 import type { UniqueSubmitter } from '../dispatch/unique.ts';
@@ -31,6 +32,7 @@ import { registerRetention } from './retention.ts';
 import { registerRuns } from './runs.ts';
 import { registerSchedules } from './schedules.ts';
 import { registerService } from './service.ts';
+import { registerStats } from './stats.ts';
 import { streamType } from './stream.ts';
 import { registerWorkers } from './workers.ts';
 import { registerWorkflowMoves } from './workflow_moves.ts';
@@ -52,6 +54,7 @@ export interface ApiParts {
   announcer: Announcer;
   editor: ScheduleEditor;
   flow: Flow;
+  stats: StatsBoard;
   serverId: string;
   databaseVersion: string;
   /** A schedule of the segment may have a time now. */
@@ -92,7 +95,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   app.decorateRequest('bodyText', '');
   acceptJson(app);
   guardDoor(app, parts.config);
-  measure(app, parts.metrics);
+  measure(app, parts);
   answerErrors(app, parts.log);
   registerJobs(app, parts);
   registerRuns(app, parts);
@@ -108,6 +111,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   registerWorkflowMoves(app, parts);
   registerRetention(app, parts);
   registerWorkers(app, parts);
+  registerStats(app, parts);
   registerService(app, parts);
   registerDashboard(app);
   return {
@@ -154,9 +158,11 @@ function isForeignOrigin({ headers }: FastifyRequest): boolean {
   return headers.origin !== undefined && headers.origin.replace(/^https?:\/\//, '') !== headers.host;
 }
 
-function measure(app: FastifyInstance, metrics: Metrics): void {
+/** Times requests, and notes that something has changed. */
+function measure(app: FastifyInstance, { metrics, stats }: ApiParts): void {
   app.addHook('onResponse', (request, reply, done) => {
     const { operation } = request.routeOptions.config;
+    if (request.method !== 'GET' && operation !== 'syncWorker' && reply.statusCode < 400) stats.touch();
     // A sync and a stream wait on purpose: their time says nothing.
     if (operation !== undefined && operation !== 'syncWorker' && !isStream(reply))
       metrics.observeRequest(operation, reply.statusCode, reply.elapsedTime / 1000);

@@ -6,12 +6,15 @@ import { addStarts } from '../store/lane_starts.ts';
 export class Starts {
   readonly #db: Queryable;
   #counts = new Map<number, number>();
+  /** All that were ever noted here. */
+  total = 0;
 
   constructor(db: Queryable) {
     this.#db = db;
   }
 
   note(laneId: number): void {
+    this.total++;
     this.#counts.set(laneId, (this.#counts.get(laneId) ?? 0) + 1);
   }
 
