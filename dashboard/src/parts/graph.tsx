@@ -23,17 +23,29 @@ export function Graph({ steps, selected, onSelect }: GraphProps) {
   const [at, setAt] = useState(selected ?? steps[0]?.step);
   const states = useMemo(() => new Map(steps.map(({ step, state }) => [step, state])), [steps]);
 
-  // What is too large to be read as a whole begins with the step that matters most.
+  // What is too large to be read as a whole begins with the step that matters most. When the room changes, what nobody has
+  // moved is fitted anew, and else the step that is open is kept in view.
+  const latest = useRef({ steps, selected });
   useEffect(() => {
-    const box = svg.current?.getBoundingClientRect();
-    const first = selected ?? matters(steps);
-    const place = first === undefined ? undefined : boxOf(layout, first);
-    const small = box !== undefined && Math.min(box.width / layout.width, box.height / layout.height) < 0.45;
-    if (small && place !== undefined) view.centre(place);
-    else view.fit();
-    // Only when the drawing is another one: later it stays where the reader has moved it.
-    // biome-ignore lint/correctness/useExhaustiveDependencies: see above
-  }, [layout]);
+    latest.current = { steps, selected };
+  });
+  useEffect(() => {
+    const holder = svg.current;
+    if (holder === null) return undefined;
+    const show = (): void => {
+      const first = latest.current.selected ?? matters(latest.current.steps);
+      const place = first === undefined ? undefined : boxOf(layout, first);
+      const { width, height } = holder.getBoundingClientRect();
+      const isSmall = Math.min(width / layout.width, height / layout.height) < 0.55;
+      if (view.isMoved()) {
+        if (place !== undefined && latest.current.selected !== undefined) view.reveal(place);
+      } else if (isSmall && place !== undefined) view.centre(place);
+      else view.fit();
+    };
+    const watch = new ResizeObserver(show);
+    watch.observe(holder);
+    return () => watch.disconnect();
+  }, [layout, view]);
 
   const go = (step: string | undefined): void => {
     if (step === undefined) return;
@@ -57,7 +69,7 @@ export function Graph({ steps, selected, onSelect }: GraphProps) {
   };
 
   return (
-    <div className="graph">
+    <div className="graph" style={{ height: `min(70vh, ${Math.max(least, layout.height + 96)}px)` }}>
       <div className="graph-tools" role="group" aria-label="View of the drawing">
         <button type="button" className="plain" aria-label="Larger" title="Larger (+)" onClick={() => view.zoom(1.3)}>
           +
@@ -119,6 +131,9 @@ function matters(steps: readonly GraphStep[]): string | undefined {
   }
   return steps[0]?.step;
 }
+
+/** Pixels: a drawing of one row still has room for the buttons above it. */
+const least = 240;
 
 type Direction = 'left' | 'right' | 'up' | 'down';
 

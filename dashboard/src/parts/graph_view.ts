@@ -20,12 +20,14 @@ export interface View {
   reveal: (box: Box) => void;
   /** Puts the box into the middle, large enough to be read. */
   centre: (box: Box) => void;
+  /** The reader has moved it since. */
+  isMoved: () => boolean;
 }
 
 const margin = 24;
 const least = 0.02;
 const most = 2;
-const readable = 0.8;
+const readable = 0.85;
 
 export function useView(
   svg: RefObject<SVGSVGElement | null>,
@@ -33,6 +35,7 @@ export function useView(
   drawing: Size,
 ): View {
   const state = useRef({ x: margin, y: margin, scale: 1 });
+  const moved = useRef(false);
   const size = useRef(drawing);
   useEffect(() => {
     size.current = drawing;
@@ -55,11 +58,18 @@ export function useView(
     [move],
   );
 
-  useEffect(() => (svg.current === null ? undefined : listen(svg.current, state, move, zoomAt)), [svg, move, zoomAt]);
+  useEffect(() => {
+    if (svg.current === null) return undefined;
+    const byHand = (): void => {
+      moved.current = true;
+    };
+    return listen(svg.current, { state, move, zoomAt, byHand });
+  }, [svg, move, zoomAt]);
 
   return useMemo(() => {
     const room = (): Size => svg.current?.getBoundingClientRect() ?? { width: 0, height: 0 };
     const place = (box: Box, scale: number): void => {
+      moved.current = false;
       const { width, height } = room();
       move(width / 2 - (box.x + box.width / 2) * scale, height / 2 - (box.y + box.height / 2) * scale, scale);
     };
@@ -72,6 +82,7 @@ export function useView(
       },
       zoom: (factor) => {
         const { width, height } = room();
+        moved.current = true;
         zoomAt(factor, width / 2, height / 2);
       },
       reveal: (box) => {
@@ -87,9 +98,25 @@ export function useView(
           scale,
         );
       },
-      centre: (box) => place(box, readable),
+      centre: (box) => {
+        place(box, readable);
+        const { width, height } = room();
+        const { x, y } = state.current;
+        move(
+          inside(x, size.current.width * readable, width),
+          inside(y, size.current.height * readable, height),
+          readable,
+        );
+      },
+      isMoved: () => moved.current,
     };
   }, [svg, move, zoomAt]);
+}
+
+/** Where the drawing begins so that no room is left empty; what is smaller than the room stands in its middle. */
+function inside(start: number, extent: number, room: number): number {
+  if (extent + 2 * margin <= room) return (room - extent) / 2;
+  return Math.min(margin, Math.max(start, room - margin - extent));
 }
 
 type Pointers = Map<number, { x: number; y: number }>;
@@ -97,12 +124,15 @@ type Pointers = Map<number, { x: number; y: number }>;
 /** A press that goes further than this is a drag, and no click. */
 const slack = 4;
 
-function listen(
-  element: SVGSVGElement,
-  state: RefObject<{ x: number; y: number; scale: number }>,
-  move: (x: number, y: number, scale: number) => void,
-  zoomAt: (factor: number, px: number, py: number) => void,
-): () => void {
+interface Moves {
+  state: RefObject<{ x: number; y: number; scale: number }>;
+  move: (x: number, y: number, scale: number) => void;
+  zoomAt: (factor: number, px: number, py: number) => void;
+  /** Told of each move that a person makes. */
+  byHand: () => void;
+}
+
+function listen(element: SVGSVGElement, { state, move, zoomAt, byHand }: Moves): () => void {
   const stop = new AbortController();
   const { signal } = stop;
   const pointers: Pointers = new Map();
@@ -125,6 +155,7 @@ function listen(
     (event) => {
       const before = pointers.get(event.pointerId);
       if (before === undefined) return;
+      byHand();
       const now = at(event);
       const other = [...pointers].find(([id]) => id !== event.pointerId)?.[1];
       if (other === undefined) {
@@ -149,6 +180,7 @@ function listen(
     (event) => {
       if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
+      byHand();
       const { x, y } = at(event);
       zoomAt(Math.exp(-event.deltaY / 300), x, y);
     },

@@ -231,7 +231,7 @@ function Inside({ whole: { detail, attempts, explanation }, onMore }: { whole: W
         </div>
       )}
       {detail.items.length > 0 && <Items detail={detail} onMore={onMore} />}
-      {detail.result !== undefined && (
+      {detail.result != null && (
         <div>
           <h3>Result</h3>
           <pre tabIndex={0} aria-label="Result">
