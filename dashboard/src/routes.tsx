@@ -69,7 +69,7 @@ const allSections: Section[] = [
   { path: 'operations', name: 'Operations', key: 'p', group: 'Look' },
   { path: 'alerts', name: 'Alerts', key: 'a', group: 'Look' },
   { path: 'calendars', name: 'Calendars', key: 'c', group: 'Rules' },
-  { path: 'retention', name: 'Retention and settings', key: 'n', group: 'Rules' },
+  { path: 'retention', name: 'Settings', key: 'n', group: 'Rules' },
   { path: 'keys', name: 'API keys', key: 'k', group: 'Rules' },
 ];
 

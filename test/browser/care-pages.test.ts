@@ -87,7 +87,7 @@ describe('looking after things in the dashboard', { skip: noBrowser }, () => {
       await page.locator('.hits mark').first().waitFor({ timeout: 2000 });
     });
     const line = page.locator('.hits .hit-line').first();
-    assert.deepEqual(await line.locator('mark').allTextContents(), ['payment', 'refused']);
+    assert.deepEqual(await line.locator('mark').allTextContents(), ['pay', 'refused']);
     assert.match((await line.textContent()) ?? '', /refused \u241b\[31m\u2421 <img src=x/);
     assert.equal(await page.locator('img').count(), 0);
     await window.screenshot('logs');

@@ -13,7 +13,6 @@ import { type Column, Table } from '../parts/table.tsx';
 import { When } from '../parts/when.tsx';
 import { to } from '../place.ts';
 import type { PageProps } from '../routes.tsx';
-import './workflow.css';
 
 export function NewCalendarPage() {
   return (

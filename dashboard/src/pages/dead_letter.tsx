@@ -11,7 +11,6 @@ import { Mark } from '../parts/status.tsx';
 import { When } from '../parts/when.tsx';
 import { to } from '../place.ts';
 import type { PageProps } from '../routes.tsx';
-import './workflow.css';
 
 export function DeadLetterPage({ params }: PageProps) {
   const id = params['run_id'] ?? '';

@@ -13,7 +13,6 @@ import { Mark } from '../parts/status.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { When } from '../parts/when.tsx';
 import { to, useFilters } from '../place.ts';
-import '../parts/flow.css';
 
 const names = ['type', 'queue', 'user_id', 'reason', 'q'] as const;
 const reasonWords: Record<string, string> = {

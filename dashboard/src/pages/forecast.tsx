@@ -12,7 +12,6 @@ import { type Column, Table } from '../parts/table.tsx';
 import { durationWords } from '../parts/time.ts';
 import { When } from '../parts/when.tsx';
 import { to, useFilters } from '../place.ts';
-import '../parts/flow.css';
 import './forecast.css';
 
 const spans = [

@@ -21,7 +21,6 @@ import { QueueLink } from '../parts/links.tsx';
 import { rateFields, rateOf } from '../parts/rate_fields.ts';
 import { type Column, Table } from '../parts/table.tsx';
 import { to, useFilters } from '../place.ts';
-import '../parts/flow.css';
 
 const atOnce = (value: number | null) => ({
   path: 'max_concurrency',
@@ -128,7 +127,7 @@ const laneColumns = (change: (limit: LaneLimit) => void): Column<LaneLimit>[] =>
     ),
   },
   {
-    title: 'Running',
+    title: 'Places taken',
     width: '8rem',
     cell: ({ running, max_concurrency }) =>
       max_concurrency === null ? `${running}` : `${running} of ${max_concurrency} at once`,

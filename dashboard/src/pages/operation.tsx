@@ -9,7 +9,6 @@ import { Pending } from '../parts/problem.tsx';
 import { Took, When } from '../parts/when.tsx';
 import { to } from '../place.ts';
 import type { PageProps } from '../routes.tsx';
-import './workflow.css';
 
 export function OperationPage({ params }: PageProps) {
   const id = params['operation_id'] ?? '';

@@ -11,7 +11,6 @@ import { usePages } from '../parts/pages.ts';
 import { type Column, Table } from '../parts/table.tsx';
 import { When } from '../parts/when.tsx';
 import { to } from '../place.ts';
-import '../parts/flow.css';
 
 export function OperationsPage() {
   const pages = usePages(

@@ -10,7 +10,6 @@ import { durationWords } from '../parts/time.ts';
 import { When } from '../parts/when.tsx';
 import { to } from '../place.ts';
 import type { PageProps } from '../routes.tsx';
-import './workflow.css';
 
 export function QueuePage({ params }: PageProps) {
   const name = params['name'] ?? '';

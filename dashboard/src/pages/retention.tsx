@@ -13,7 +13,6 @@ import { Pending } from '../parts/problem.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { When } from '../parts/when.tsx';
 import { to } from '../place.ts';
-import '../parts/flow.css';
 import './retention.css';
 
 export function RetentionPage() {
@@ -66,7 +65,7 @@ export function RetentionPage() {
   return (
     <section>
       <div className="heading">
-        <h1>Retention</h1>
+        <h1>Retention and settings</h1>
         <div className="actions">
           <button type="button" className="plain" onClick={() => change(undefined)}>
             New rule

@@ -14,8 +14,6 @@ import { type Column, Table } from '../parts/table.tsx';
 import { Took, When } from '../parts/when.tsx';
 import { to } from '../place.ts';
 import type { PageProps } from '../routes.tsx';
-import '../parts/flow.css';
-import './workflow.css';
 
 export function WorkerPage({ params }: PageProps) {
   const id = params['worker_id'] ?? '';

@@ -3,6 +3,7 @@ import type { Rate } from '@punctual/contract';
 import type { ReactNode } from 'react';
 import type { Pages } from './pages.ts';
 import { durationWords } from './time.ts';
+import './bits.css';
 
 /** A list that comes whole, as the table wants it. */
 export function whole<Row>(rows: Row[] | undefined, error?: Error): Pages<Row> {

@@ -1,7 +1,6 @@
 // The states of gates and breakers as coloured words.
 import type { Breaker, GateState } from '@punctual/contract';
 import { Mark, type Tone } from './status.tsx';
-import './flow.css';
 
 const gateTones: Record<GateState, Tone> = { open: 'good', hold: 'warn', drop: 'drop' };
 const gateWords: Record<GateState, string> = { open: 'Open', hold: 'Held', drop: 'Drops' };

@@ -16,10 +16,12 @@ export const OperationMark = ({ state }: { state: Operation['state'] }) => (
   <Mark tone={tones[state]}>{sentence(state)}</Mark>
 );
 
+const filterNames: Readonly<Record<string, string>> = { q: 'with the text', user_id: 'user' };
+
 export function filterWords(filter: OperationFilter): string {
   if (filter.all === true) return 'all of them';
   return Object.entries(filter)
-    .map(([name, value]) => `${name.replaceAll('_', ' ')} ${value}`)
+    .map(([name, value]) => `${filterNames[name] ?? name.replaceAll('_', ' ')} ${value}`)
     .join(', ');
 }
 

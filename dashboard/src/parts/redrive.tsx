@@ -9,6 +9,7 @@ import { noteOf } from './editor.tsx';
 import { TextField } from './form.tsx';
 import { RunLink } from './links.tsx';
 import { useOnce } from './once.ts';
+import { filterWords } from './operation_bits.tsx';
 
 import { Pending, ProblemNote } from './problem.tsx';
 
@@ -43,11 +44,7 @@ export function RedriveMany({ filter, onClose }: Props) {
           void begin();
         }}
       >
-        <p className="faint">
-          {Object.entries(given)
-            .map(([name, value]) => (name === 'all' ? 'All dead letters' : `${name}: ${value}`))
-            .join(', ')}
-        </p>
+        <p className="faint">{filterWords(given)}</p>
         {plan.data === undefined ? <Pending error={plan.error} /> : <Counted plan={plan.data} />}
         <TextField label="Why" path="note" value={note} onChange={setNote} maxLength={200} />
         {error !== undefined && <ProblemNote error={error} />}

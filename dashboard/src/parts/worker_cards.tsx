@@ -41,6 +41,12 @@ function Card({ worker }: { worker: Worker }) {
         <dd>{offers.length === 0 ? 'nothing' : offers.join(', ')}</dd>
         <dt>Queues</dt>
         <dd>{worker.queues === null ? 'all' : worker.queues.join(', ')}</dd>
+        {worker.labels.length > 0 && (
+          <>
+            <dt>Labels</dt>
+            <dd>{worker.labels.join(', ')}</dd>
+          </>
+        )}
         <dt>Seen</dt>
         <dd>
           <When at={worker.seen_at} />
