@@ -1,24 +1,36 @@
 // The calls of the dashboard, typed by the contract. Every failure is one of two: the server said no (ApiProblem, with
 // its words) or it could not be asked (Unreachable). Paths are relative to the page, so a proxy with a prefix works.
 import type {
+  Accepted,
   Attempt,
+  CalendarList,
+  CancelAnswer,
+  Checkpoint,
   CreateJob,
+  CreateOperation,
+  Explanation,
+  Forecast,
   Job,
   JobCreated,
+  JobPage,
   LogPage,
+  OccurrencePage,
+  OperationPlan,
+  Preview,
+  PreviewRequest,
   Problem,
-  Ready,
   Run,
+  RunAccepted,
   RunPage,
-  RunStatus,
+  Stats,
+  UpdateJob,
   WorkerList,
 } from '@punctual/contract';
 
 /** Longer than any answer takes; a server that is silent for so long counts as unreachable. */
 const timeoutMs = 10_000;
 
-export const pageSize = 50;
-export const logPageSize = 200;
+export const pageSize = 100;
 
 /** The server answered with an error. */
 export class ApiProblem extends Error {
@@ -36,51 +48,99 @@ export class Unreachable extends Error {
   override name = 'Unreachable';
 }
 
-export const getReady = (signal: AbortSignal) => call<Ready>('readyz', { signal });
-export const listWorkers = (signal: AbortSignal) => call<WorkerList>('workers', { signal });
-export const getRun = (runId: string, signal: AbortSignal) =>
-  call<Run>(`runs/${encodeURIComponent(runId)}`, { signal });
-export const getJob = (jobId: string, signal: AbortSignal) =>
-  call<Job>(`jobs/${encodeURIComponent(jobId)}`, { signal });
+type Query = Record<string, string | number | undefined>;
 
-export function listRuns(status: RunStatus | undefined, signal: AbortSignal): Promise<RunPage> {
-  return call(`runs?limit=${pageSize}${status === undefined ? '' : `&status=${status}`}`, { signal });
+/** A path with what is to be escaped escaped: `path('runs', id, 'logs')`. */
+function path(...steps: string[]): string {
+  return steps.map(encodeURIComponent).join('/');
 }
 
-export async function listRunAttempts(runId: string, signal: AbortSignal): Promise<Attempt[]> {
-  const { attempts } = await call<{ attempts: Attempt[] }>(`runs/${encodeURIComponent(runId)}/attempts`, { signal });
+export function withQuery(where: string, query: Query): string {
+  const set = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
+  return set.length === 0
+    ? where
+    : `${where}?${new URLSearchParams(set.map(([name, value]) => [name, String(value)]))}`;
+}
+
+export const get = <T>(where: string, signal: AbortSignal) => call<T>(where, { signal });
+
+/** A call that changes something; `body` is sent as JSON. */
+export async function send<T>(
+  method: 'POST' | 'PUT' | 'DELETE',
+  where: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<T> {
+  const answer = await call<T>(where, {
+    method,
+    headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  changed();
+  return answer;
+}
+
+let changed = (): void => {};
+/** Called after each call that changed something. */
+export function onChanged(then: () => void): void {
+  changed = then;
+}
+
+export const getStats = (signal: AbortSignal) => get<Stats>('stats', signal);
+export const getForecast = (query: Query, signal: AbortSignal) => get<Forecast>(withQuery('forecast', query), signal);
+export const listWorkers = (signal: AbortSignal) => get<WorkerList>('workers', signal);
+export const listCalendars = (signal: AbortSignal) => get<CalendarList>('calendars', signal);
+
+export const listJobs = (query: Query, signal: AbortSignal) => get<JobPage>(withQuery('jobs', query), signal);
+export const getJob = (id: string, signal: AbortSignal) => get<Job>(path('jobs', id), signal);
+export const listJobRuns = (id: string, query: Query, signal: AbortSignal) =>
+  get<RunPage>(withQuery(path('jobs', id, 'runs'), query), signal);
+export const listOccurrences = (id: string, query: Query, signal: AbortSignal) =>
+  get<OccurrencePage>(withQuery(path('jobs', id, 'occurrences'), query), signal);
+export const createJob = (job: CreateJob) => send<JobCreated>('POST', 'jobs', job);
+export const updateJob = (id: string, job: UpdateJob, version: number) =>
+  send<Job>('PUT', path('jobs', id), job, { 'if-match': `"${version}"` });
+export const pauseJob = (id: string, note: string) =>
+  send<Accepted>('POST', path('jobs', id, 'pause'), note === '' ? {} : { note });
+export const resumeJob = (id: string) => send<Accepted>('POST', path('jobs', id, 'resume'));
+export const runJobNow = (id: string) => send<Accepted>('POST', path('jobs', id, 'runNow'));
+export const cancelJob = (id: string) => send<CancelAnswer>('DELETE', path('jobs', id));
+export const createOperation = (body: CreateOperation) => send<OperationPlan>('POST', 'operations', body);
+
+/** Nothing is changed by it, so nothing need be asked again. */
+export const previewSchedule = (body: PreviewRequest, signal: AbortSignal) =>
+  call<Preview>('schedules/preview', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    signal,
+  });
+
+export const listRuns = (query: Query, signal: AbortSignal) => get<RunPage>(withQuery('runs', query), signal);
+export const getRun = (id: string, signal: AbortSignal) => get<Run>(path('runs', id), signal);
+export const explainRun = (id: string, signal: AbortSignal) => get<Explanation>(path('runs', id, 'explain'), signal);
+export const getCheckpoint = (id: string, signal: AbortSignal) =>
+  get<Checkpoint>(path('runs', id, 'checkpoint'), signal);
+export const cancelRun = (id: string) => send<RunAccepted>('POST', path('runs', id, 'cancel'));
+export const retryRun = (id: string) => send<RunAccepted>('POST', path('runs', id, 'retry'));
+
+export async function listRunAttempts(id: string, signal: AbortSignal): Promise<Attempt[]> {
+  const { attempts } = await get<{ attempts: Attempt[] }>(path('runs', id, 'attempts'), signal);
   return attempts;
 }
 
-/** The first pages of a run's log; `more` says that there are further lines. */
-export async function listRunLogs(
-  runId: string,
-  pages: number,
-  signal: AbortSignal,
-): Promise<{ lines: LogPage['lines']; more: boolean }> {
-  const lines: LogPage['lines'] = [];
-  let cursor: string | null = null;
-  for (let page = 0; page < pages; page += 1) {
-    const query = `limit=${logPageSize}${cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`}`;
-    const answer: LogPage = await call<LogPage>(`runs/${encodeURIComponent(runId)}/logs?${query}`, { signal });
-    lines.push(...answer.lines);
-    cursor = answer.next_cursor;
-    if (cursor === null) break;
-  }
-  return { lines, more: cursor !== null };
-}
+/** The address of the stream of a run's log. */
+export const logStream = (id: string): string => `${path('runs', id, 'logs')}?follow=true`;
+export const listRunLogs = (id: string, query: Query, signal: AbortSignal) =>
+  get<LogPage>(withQuery(path('runs', id, 'logs'), query), signal);
 
-export function createJob(job: CreateJob): Promise<JobCreated> {
-  return call('jobs', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(job) });
-}
-
-export async function call<T>(path: string, init: RequestInit): Promise<T> {
+async function call<T>(where: string, init: RequestInit): Promise<T> {
   const timeout = AbortSignal.timeout(timeoutMs);
   const signal = init.signal == null ? timeout : AbortSignal.any([init.signal, timeout]);
   let answer: Response;
   let body: unknown;
   try {
-    answer = await fetch(path, { ...init, signal });
+    answer = await fetch(where, { ...init, signal });
     body = await answer.json();
   } catch (cause) {
     init.signal?.throwIfAborted();

@@ -2,18 +2,14 @@
 import type {
   Calendar,
   CalendarJobs,
-  CalendarList,
-  CreateOperation,
   DeadLetter,
   DeadLetterGroups,
   DeadLetterPage,
-  Forecast,
   GateKind,
   LogSearchPage,
   Minute,
   Operation,
   OperationPage,
-  OperationPlan,
   PutCalendar,
   RetentionPolicy,
   RetentionRule,
@@ -31,21 +27,18 @@ export const redriveDeadLetter = (runId: string) =>
   send<{ redriven_run_id: string }>('POST', at('dead-letters', runId, 'redrive'));
 export const discardDeadLetter = (runId: string) => send<{ run_id: string }>('DELETE', at('dead-letters', runId));
 
-export const createOperation = (body: CreateOperation) => send<OperationPlan>('POST', 'operations', body);
 export const listOperations = (query: Query, signal: AbortSignal) => get<OperationPage>('operations', signal, query);
 export const getOperation = (id: string, signal: AbortSignal) => get<Operation>(at('operations', id), signal);
 export const cancelOperation = (id: string) => send<Operation>('POST', at('operations', id, 'cancel'));
 
 export const searchLogs = (query: Query, signal: AbortSignal) => get<LogSearchPage>('logs/search', signal, query);
 
-export const listCalendars = (signal: AbortSignal) => get<CalendarList>('calendars', signal);
 export const getCalendar = (name: string, signal: AbortSignal) => get<Calendar>(at('calendars', name), signal);
 export const listCalendarJobs = (name: string, signal: AbortSignal) =>
   get<CalendarJobs>(at('calendars', name, 'jobs'), signal);
 export const putCalendar = (name: string, body: PutCalendar) => send<Calendar>('PUT', at('calendars', name), body);
 export const deleteCalendar = (name: string) => send<{ name: string }>('DELETE', at('calendars', name));
 
-export const getForecast = (query: Query, signal: AbortSignal) => get<Forecast>('forecast', signal, query);
 export const getForecastMinute = (query: Query, signal: AbortSignal) => get<Minute>('forecast/minute', signal, query);
 
 export const listRetention = (signal: AbortSignal) =>

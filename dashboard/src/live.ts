@@ -1,10 +1,15 @@
-// What changes by itself: the answers of the server, the connection to it, the time. Pages use these hooks and nothing else
-// that ticks. Nothing is asked while the tab is hidden; after a failure asking goes on, so that the page recovers by itself.
+// What changes by itself: the stats of the server, the answers of other calls, the connection, the time. Pages use these
+// hooks and nothing else that ticks. One small question is asked every other second: the stats, whose version says whether
+// anything has changed; everything else is asked again only then, and now and then to be safe. Nothing is asked while the
+// tab is hidden; after a failure asking goes on, so that the page recovers by itself.
+import type { Stats } from '@punctual/contract';
 import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
-import { ApiProblem, Unreachable } from './api.ts';
+import { ApiProblem, getStats, onChanged, Unreachable } from './api.ts';
 
-const refreshMs = 2000;
+const askMs = 2000;
 const tickMs = 1000;
+/** So often everything is asked again although nothing is known to have changed. */
+const safetyMs = 20_000;
 
 /** A value outside of React that tells its readers when it changes. */
 function createStore<T>(initial: T) {
@@ -33,6 +38,11 @@ export function useNow(): number {
   return useSyncExternalStore(clock.subscribe, clock.get);
 }
 
+/** The time, for what is done once. */
+export function timeNow(): number {
+  return Date.now();
+}
+
 export interface Connection {
   /** Why the server cannot be asked now; undefined while all is well. */
   trouble: Error | undefined;
@@ -56,64 +66,7 @@ function noteOutcome(error: Error | undefined): void {
   else connection.set({ trouble: undefined, answeredAt: Date.now() });
 }
 
-export interface Live<T> {
-  data: T | undefined;
-  /** What the server said against it; trouble with the connection is told by useConnection, once for the whole page. */
-  error: Error | undefined;
-  refresh: () => void;
-}
-
-/** The answer of `load`, kept fresh. `key` names what is loaded: another key starts anew, the same keeps what it has. */
-export function useLive<T>(key: string, load: (signal: AbortSignal) => Promise<T>): Live<T> {
-  const [state, setState] = useState<{ key: string; data?: T; error?: Error }>({ key });
-  const latestLoad = useRef(load);
-  useEffect(() => {
-    latestLoad.current = load;
-  });
-  const asking = useRef<() => void>(undefined);
-
-  useEffect(() => {
-    const stop = new AbortController();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let turn = 0;
-    const ask = async () => {
-      clearTimeout(timer);
-      turn += 1;
-      const mine = turn;
-      const outcome = await settle(latestLoad.current(stop.signal));
-      if (stop.signal.aborted || mine !== turn) return;
-      clock.set(Date.now());
-      setState((before) => advance(before, key, outcome));
-      if (!document.hidden) timer = setTimeout(() => void ask(), refreshMs);
-    };
-    const seen = () => void (document.hidden ? clearTimeout(timer) : ask());
-    asking.current = () => void ask();
-    document.addEventListener('visibilitychange', seen);
-    void ask();
-    return () => {
-      stop.abort();
-      clearTimeout(timer);
-      document.removeEventListener('visibilitychange', seen);
-    };
-  }, [key]);
-
-  const refresh = useCallback(() => asking.current?.(), []);
-  const current = state.key === key ? state : undefined;
-  return { data: current?.data, error: current?.error, refresh };
-}
-
 export type Outcome<T> = { data: T; error?: never } | { error: Error };
-
-/** In trouble the page keeps what it has. */
-function advance<T>(
-  before: { key: string },
-  key: string,
-  outcome: Outcome<T>,
-): { key: string; data?: T; error?: Error } {
-  const kept = before.key === key ? before : { key };
-  if (outcome.error === undefined) return { key, data: outcome.data };
-  return isTrouble(outcome.error) ? kept : { ...kept, error: outcome.error };
-}
 
 /** Waits for an answer of the server, and notes whether there was one. */
 export async function settle<T>(promise: Promise<T>): Promise<Outcome<T>> {
@@ -128,26 +81,117 @@ export async function settle<T>(promise: Promise<T>): Promise<Outcome<T>> {
   }
 }
 
-/** Calls `refresh` as long as the tab is seen: every few seconds, and when it is seen again. */
-export function useRefresh(refresh: () => Promise<void>): void {
+const stats = createStore<Stats | undefined>(undefined);
+/** Grows when it is time to ask again. */
+const beat = createStore(0);
+let beatAt = Date.now();
+
+export function useStats(): Stats | undefined {
+  return useSyncExternalStore(stats.subscribe, stats.get);
+}
+
+function strike(): void {
+  beatAt = Date.now();
+  beat.set(beat.get() + 1);
+}
+
+let asking = false;
+async function askStats(): Promise<void> {
+  if (asking || document.hidden) return;
+  asking = true;
+  const wasTrouble = connection.get().trouble !== undefined;
+  const outcome = await settle(getStats(new AbortController().signal));
+  asking = false;
+  if (outcome.error !== undefined) return;
+  const changed = outcome.data.version !== stats.get()?.version;
+  const first = stats.get() === undefined;
+  if (changed) stats.set(outcome.data);
+  if (!first && (changed || wasTrouble || Date.now() - beatAt > safetyMs)) strike();
+}
+setInterval(() => void askStats(), askMs);
+document.addEventListener('visibilitychange', () => void askStats());
+onChanged(strike);
+void askStats();
+
+/** Calls `refresh` whenever something may have changed. */
+export function useRefresh(refresh: () => void): void {
   const latest = useRef(refresh);
   useEffect(() => {
     latest.current = refresh;
   });
+  useEffect(() => beat.subscribe(() => latest.current()), []);
+}
+
+export interface Live<T> {
+  data: T | undefined;
+  /** What the server said against it; trouble with the connection is told by useConnection, once for the whole page. */
+  error: Error | undefined;
+  refresh: () => void;
+}
+
+/**
+ * The answer of `load`, kept fresh. `key` names what is loaded: another key starts anew, the same keeps what it has. With
+ * `everyMs` it is also asked again after that time, for what changes without a new version of the stats.
+ */
+export function useLive<T>(key: string, load: (signal: AbortSignal) => Promise<T>, everyMs?: number): Live<T> {
+  const [state, setState] = useState<{ key: string; data?: T; error?: Error }>({ key });
+  const latestLoad = useRef(load);
   useEffect(() => {
-    let busy = false;
-    const ask = async () => {
-      if (document.hidden || busy) return;
-      busy = true;
-      await latest.current();
-      busy = false;
+    latestLoad.current = load;
+  });
+  const ask = useRef<() => void>(undefined);
+
+  useEffect(() => {
+    const stop = new AbortController();
+    let turn = 0;
+    ask.current = async () => {
+      turn += 1;
+      const mine = turn;
+      const outcome = await settle(latestLoad.current(stop.signal));
+      if (stop.signal.aborted || mine !== turn) return;
+      clock.set(Date.now());
+      setState((before) => advance(before, key, outcome));
     };
-    const timer = setInterval(() => void ask(), refreshMs);
-    const seen = () => void ask();
-    document.addEventListener('visibilitychange', seen);
-    return () => {
-      clearInterval(timer);
-      document.removeEventListener('visibilitychange', seen);
-    };
-  }, []);
+    ask.current();
+    return () => stop.abort();
+  }, [key]);
+
+  useEffect(() => {
+    if (everyMs === undefined) return undefined;
+    const timer = setInterval(() => {
+      if (!document.hidden) ask.current?.();
+    }, everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+
+  const refresh = useCallback(() => ask.current?.(), []);
+  useRefresh(refresh);
+  const current = state.key === key ? state : undefined;
+  return { data: current?.data, error: current?.error, refresh };
+}
+
+/** In trouble the page keeps what it has. */
+function advance<T>(
+  before: { key: string },
+  key: string,
+  outcome: Outcome<T>,
+): { key: string; data?: T; error?: Error } {
+  const kept = before.key === key ? before : { key };
+  if (outcome.error === undefined) return { key, data: outcome.data };
+  return isTrouble(outcome.error) ? kept : { ...kept, error: outcome.error };
+}
+
+/** What was written last, once the writer has paused; for what is asked while somebody writes. */
+export function useSettled<T>(value: T, pauseMs = 300): T {
+  const [settled, setSettled] = useState(value);
+  const text = JSON.stringify(value);
+  const latest = useRef(value);
+  useEffect(() => {
+    latest.current = value;
+  });
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(latest.current), pauseMs);
+    return () => clearTimeout(timer);
+  }, [text, pauseMs]);
+  return settled;
 }

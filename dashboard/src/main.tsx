@@ -1,8 +1,7 @@
 // The dashboard: what is around every page, the trouble banner, and the page the address names. Started by index.html.
 import { StrictMode, Suspense, useEffect, useRef, useState } from 'react';
 import { createRoot } from 'react-dom/client';
-import { getReady } from './api.ts';
-import { useLive } from './live.ts';
+import { useStats } from './live.ts';
 import { Banner } from './parts/banner.tsx';
 import { KeysHelp, useKeys } from './parts/keys.tsx';
 import { Pending } from './parts/problem.tsx';
@@ -18,7 +17,7 @@ import './style/pages.css';
 
 function App() {
   const place = usePlace();
-  const ready = useLive('ready', getReady);
+  const stats = useStats();
   const [help, setHelp] = useState(false);
   useKeys(() => setHelp(true));
   const main = useRef<HTMLElement>(null);
@@ -36,7 +35,7 @@ function App() {
   const found = findPage(place.parts);
   return (
     <>
-      <Shell ready={ready.data} section={place.parts[0] ?? ''} onHelp={() => setHelp(true)} />
+      <Shell server={stats?.server} section={place.parts[0] ?? ''} onHelp={() => setHelp(true)} />
       <div className="content">
         <Banner />
         <main ref={main} tabIndex={-1}>

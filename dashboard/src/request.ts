@@ -1,19 +1,15 @@
-// How the calls of the dashboard are made: a question with its query, or an order with its body. Used by the api_*.ts files.
-import { call } from './api.ts';
+// How the pages of flow and care make their calls: a path from its steps, a question with its query. Used by the api_*.ts files.
+import { get as ask, withQuery } from './api.ts';
 
-export type Query = Record<string, string | number | boolean | null | undefined>;
+export { send } from './api.ts';
+
+export type Query = Record<string, string | number | null | undefined>;
 
 /** A path from its steps, each escaped: names may hold slashes. */
 export const at = (...steps: string[]): string => steps.map(encodeURIComponent).join('/');
 
-/** Asks; empty values of the query are left out. */
+/** Asks; what the query does not say is left out. */
 export function get<T>(path: string, signal: AbortSignal, query: Query = {}): Promise<T> {
-  const given = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) if (value != null && value !== '') given.set(name, String(value));
-  return call<T>(given.size === 0 ? path : `${path}?${given}`, { signal });
-}
-
-export function send<T>(method: 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<T> {
-  if (body === undefined) return call<T>(path, { method });
-  return call<T>(path, { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  const said = Object.fromEntries(Object.entries(query).map(([name, value]) => [name, value ?? undefined]));
+  return ask<T>(withQuery(path, said), signal);
 }

@@ -1,5 +1,9 @@
 // Every page of the dashboard, a line each, and the sections of the navigation. A section appears once it has a page.
 import { type ComponentType, lazy } from 'react';
+import { JobPage } from './pages/job.tsx';
+import { EditJobPage, NewJobPage } from './pages/job_form.tsx';
+import { JobsPage } from './pages/jobs.tsx';
+import { OverviewPage } from './pages/overview.tsx';
 import { RunPage } from './pages/run.tsx';
 import { RunsPage } from './pages/runs.tsx';
 
@@ -21,6 +25,11 @@ function later<Name extends string>(load: () => Promise<Record<Name, ComponentTy
 }
 
 export const routes: Route[] = [
+  { path: '', page: OverviewPage },
+  { path: 'jobs', page: JobsPage },
+  { path: 'jobs/new', page: NewJobPage },
+  { path: 'jobs/:job_id', page: JobPage },
+  { path: 'jobs/:job_id/edit', page: EditJobPage },
   { path: 'runs', page: RunsPage },
   { path: 'runs/:run_id', page: RunPage },
   { path: 'workflows', page: later(() => import('./pages/workflows.tsx'), 'WorkflowsPage') },

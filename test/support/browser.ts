@@ -68,6 +68,8 @@ export class Window implements AsyncDisposable {
   readonly #ownsHouse: boolean;
   readonly #errors: string[] = [];
   readonly #expected: RegExp[] = [];
+  /** The test has failed already: what else is wrong is only told. */
+  #failed = false;
 
   constructor(page: Page, house: House, ownsHouse: boolean) {
     this.page = page;
@@ -87,6 +89,12 @@ export class Window implements AsyncDisposable {
   /** To another place of the dashboard, as a link would. */
   async go(place: string): Promise<void> {
     await this.page.evaluate(`location.hash = ${JSON.stringify(place)}`);
+  }
+
+  /** Until nothing more is awaited from the server, streams apart, and no place says that it waits. */
+  async settled(): Promise<void> {
+    await this.page.waitForFunction('document.querySelector(".pending") === null');
+    await this.page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
   }
 
   /** Writes a picture into the folder that PUNCTUAL_SCREENSHOTS names; without it none is taken. */
@@ -113,6 +121,7 @@ export class Window implements AsyncDisposable {
               .join('\n')}`,
         );
     });
+    this.#failed ||= found.length > 0;
     assert.deepEqual(found, [], `axe found at ${this.page.url()}`);
   }
 
@@ -121,6 +130,7 @@ export class Window implements AsyncDisposable {
     const [wide, room] = await this.page.evaluate<[number, number]>(
       '[document.documentElement.scrollWidth, document.documentElement.clientWidth]',
     );
+    this.#failed ||= wide > room;
     assert.ok(wide <= room, `${this.page.url()} is ${wide} px wide on a screen of ${room}`);
   }
 
@@ -128,7 +138,8 @@ export class Window implements AsyncDisposable {
     await this.page.context().close();
     if (this.#ownsHouse) await this.house[Symbol.asyncDispose]();
     const unexpected = this.#errors.filter((error) => !this.#expected.some((pattern) => pattern.test(error)));
-    assert.deepEqual(unexpected, [], 'the page had errors');
+    if (this.#failed && unexpected.length > 0) console.error('the page had errors:', unexpected);
+    else assert.deepEqual(unexpected, [], 'the page had errors');
   }
 }
 

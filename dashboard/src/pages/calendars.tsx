@@ -1,6 +1,6 @@
 // Calendars, at #/calendars: named days and hours that schedules keep to or leave out.
 import type { Calendar } from '@punctual/contract';
-import { listCalendars } from '../api_care.ts';
+import { listCalendars } from '../api.ts';
 import { useLive } from '../live.ts';
 import { count, whole } from '../parts/bits.tsx';
 import { windowWords } from '../parts/calendar_text.ts';

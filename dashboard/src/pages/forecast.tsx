@@ -1,6 +1,7 @@
 // The forecast, at #/forecast: how many runs start when, the busiest minutes, and for each of them what could be spread.
 import type { Forecast, ForecastGroup, MinuteJob } from '@punctual/contract';
-import { getForecast, getForecastMinute } from '../api_care.ts';
+import { getForecast } from '../api.ts';
+import { getForecastMinute } from '../api_care.ts';
 import { count, Fact, None, whole } from '../parts/bits.tsx';
 import { Chart } from '../parts/chart.tsx';
 import { curl, Empty } from '../parts/empty.tsx';

@@ -1,7 +1,8 @@
 // Operations, at #/operations: one action done to many jobs or runs, and how far each is. A new one is counted first.
 import type { CreateOperation, Operation, OperationAction, OperationFilter } from '@punctual/contract';
 import { useState } from 'react';
-import { createOperation, listOperations } from '../api_care.ts';
+import { createOperation } from '../api.ts';
+import { listOperations } from '../api_care.ts';
 import { count, whole } from '../parts/bits.tsx';
 import { type Question, useConfirm } from '../parts/dialog.tsx';
 import { orNull, useEditor, wholeNumber } from '../parts/editor.tsx';

@@ -1,16 +1,14 @@
-// The first page, at #/runs: the latest runs, a form for a first job, the workers.
-import type { Run, Worker } from '@punctual/contract';
-import { useEffect, useState } from 'react';
-import { listRuns, listWorkers, pageSize } from '../api.ts';
-import { useLive } from '../live.ts';
-import { Pending } from '../parts/problem.tsx';
-import { RunTable } from '../parts/run_table.tsx';
+// All runs, at #/runs, newest first, by status, job, type, queue, user, worker and time.
+import type { Run } from '@punctual/contract';
+import { listRuns, pageSize } from '../api.ts';
+import { curl, Empty } from '../parts/empty.tsx';
+import { DaysFilter, FilterText, sinceOf } from '../parts/filters.tsx';
+import { usePages } from '../parts/pages.ts';
+import { RunTable, runIdOf } from '../parts/run_table.tsx';
 import { sentence } from '../parts/status.tsx';
-import { SubmitForm } from '../parts/submit.tsx';
-import { WorkerCards } from '../parts/worker_cards.tsx';
-import type { PageProps } from '../routes.tsx';
+import { to, useFilters } from '../place.ts';
 
-const filters = [
+const statuses = [
   'BLOCKED',
   'QUEUED',
   'RUNNING',
@@ -19,66 +17,47 @@ const filters = [
   'CANCELLED',
   'DROPPED',
 ] as const satisfies Run['status'][];
+const names = ['status', 'job_id', 'type', 'queue', 'user_id', 'worker_id'] as const;
 
-const maxCrew = 5;
-
-export function RunsPage({ query }: PageProps) {
-  const asked = query.get('status');
-  const status = filters.find((each) => each === asked);
-  const runs = useLive(`runs ${status ?? ''}`, (signal) => listRuns(status, signal));
-  const workers = useLive('workers', listWorkers);
-  // Beside the runs there is room for the form; above them, on a phone, it opens when asked for.
-  const [formOpen, setFormOpen] = useState(() => matchMedia('(min-width: 75rem)').matches);
-  const empty = runs.data?.runs.length === 0 && status === undefined;
-  useEffect(() => {
-    if (empty) setFormOpen(true);
-  }, [empty]);
+export function RunsPage() {
+  const { filters } = useFilters();
+  const asked = Object.fromEntries(names.map((name) => [name, filters.get(name) ?? undefined]));
+  const days = filters.get('days') ?? '';
+  const pages = usePages(`runs ${JSON.stringify(asked)} ${days}`, runIdOf, async (cursor, signal) => {
+    const query = { ...asked, created_after: sinceOf(days), limit: pageSize, cursor: cursor ?? undefined };
+    const { runs, next_cursor } = await listRuns(query, signal);
+    return { rows: runs, next: next_cursor };
+  });
+  const filtered = filters.size > 0;
   return (
-    <div className="overview">
-      <section className="latest">
-        <div className="heading">
-          <h1>Runs</h1>
-          <Filters current={status} />
-        </div>
-        {runs.data === undefined && <Pending error={runs.error} />}
-        {runs.data !== undefined && <Latest runs={runs.data.runs} status={status} />}
-        {runs.data?.next_cursor != null && <p className="faint more">The latest {pageSize}; there are more.</p>}
-      </section>
-      <details className="card submit" open={formOpen} onToggle={(event) => setFormOpen(event.currentTarget.open)}>
-        <summary>
-          <h2>Submit a first job</h2>
-        </summary>
-        <SubmitForm onCreated={runs.refresh} />
-      </details>
-      {workers.data !== undefined && <Crew workers={workers.data.workers} />}
-    </div>
+    <>
+      <div className="heading">
+        <h1>Runs</h1>
+        <Statuses current={filters.get('status')} />
+      </div>
+      <div className="filter-bar">
+        <FilterText name="type" label="Type" />
+        <FilterText name="queue" label="Queue" />
+        <FilterText name="user_id" label="User" />
+        <FilterText name="worker_id" label="Worker" />
+        <FilterText name="job_id" label="Job id" wide />
+        <DaysFilter label="Created" />
+      </div>
+      <RunTable pages={pages} empty={filtered ? <NoneFits /> : <NothingYet />} />
+    </>
   );
 }
 
-/** Workers that are here, as far as there is room. */
-function Crew({ workers }: { workers: Worker[] }) {
-  const present = workers.filter(({ status }) => status !== 'GONE');
-  return (
-    <section className="card crew">
-      <h2>Workers</h2>
-      <WorkerCards workers={present.slice(0, maxCrew)} />
-      {workers.length > 0 && (
-        <p>
-          <a href="#/workers">All workers</a> <span className="faint">({workers.length})</span>
-        </p>
-      )}
-    </section>
-  );
-}
-
-function Filters({ current }: { current: Run['status'] | undefined }) {
+function Statuses({ current }: { current: string | null }) {
+  const { filters } = useFilters();
+  const place = (status: string | undefined) => to('runs', { ...Object.fromEntries(filters), status });
   return (
     <nav className="filters" aria-label="Runs by status">
-      <a href="#/runs" aria-current={current === undefined ? 'true' : undefined}>
+      <a href={place(undefined)} aria-current={current === null ? 'true' : undefined}>
         All
       </a>
-      {filters.map((status) => (
-        <a key={status} href={`#/runs?status=${status}`} aria-current={current === status ? 'true' : undefined}>
+      {statuses.map((status) => (
+        <a key={status} href={place(status)} aria-current={current === status ? 'true' : undefined}>
           {sentence(status)}
         </a>
       ))}
@@ -86,19 +65,22 @@ function Filters({ current }: { current: Run['status'] | undefined }) {
   );
 }
 
-function Latest({ runs, status }: { runs: Run[]; status: Run['status'] | undefined }) {
-  if (runs.length > 0) return <RunTable runs={runs} />;
-  if (status !== undefined) return <p className="empty">No run is {status.toLowerCase()} among those kept.</p>;
+function NoneFits() {
   return (
-    <div className="empty">
-      <h2>Nothing has run yet</h2>
-      <p>Submit a first job with the form, or from a terminal:</p>
-      <pre>{`curl -X POST ${location.origin}/jobs \\
-  -H 'Content-Type: application/json' \\
-  -d '{"type":"echo","payload":{"greeting":"hello, world"}}'`}</pre>
+    <Empty title="No run fits">
       <p>
-        It appears here by itself. <a href="docs">All calls of the API</a>
+        None of those kept. <a href={to('runs')}>Show all runs</a>
       </p>
-    </div>
+    </Empty>
+  );
+}
+
+function NothingYet() {
+  return (
+    <Empty title="Nothing has run yet" command={curl('/jobs', { type: 'echo', payload: { greeting: 'hello, world' } })}>
+      <p>
+        <a href={to('jobs', 'new')}>Create a first job</a>, or do it from a terminal. Its run appears here by itself.
+      </p>
+    </Empty>
   );
 }

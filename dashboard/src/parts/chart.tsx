@@ -87,11 +87,12 @@ function optionsOf(
     legend: { live: true },
     scales: { y: { range: (_, min, max) => [Math.min(0, min), max > 0 ? max * 1.1 : 1] } },
     axes: [
-      { ...axis, space: 70 },
+      { ...axis, space: 60, values: (_, splits) => splits.map((seconds) => timeAt(seconds, splits)) },
       {
         ...axis,
         size: 62,
         space: 34,
+        incrs: wholeSteps,
         values: (_, splits) => splits.map((value) => shown.current.words(value)),
       },
     ],
@@ -100,6 +101,19 @@ function optionsOf(
       ...series.map((each) => seriesOf(each, shown)),
     ],
   };
+}
+
+/** What is shown are counts and milliseconds: steps are whole. */
+const wholeSteps = Array.from({ length: 12 }, (_, i) => [1, 2, 5].map((step) => step * 10 ** i)).flat();
+
+const daySeconds = 86_400;
+
+function timeAt(seconds: number, splits: readonly number[]): string {
+  const span = (splits.at(-1) ?? 0) - (splits[0] ?? 0);
+  const time = new Date(seconds * 1000);
+  if (span > 2 * daySeconds) return time.toLocaleDateString(undefined, { day: 'numeric', month: 'short' });
+  const clock = { hour: '2-digit', minute: '2-digit', hour12: false } as const;
+  return time.toLocaleTimeString(undefined, span < 300 ? { ...clock, second: '2-digit' } : clock);
 }
 
 function seriesOf({ name, colour, kind = 'line', filled = false }: Series, shown: { current: Shown }): uPlot.Series {

@@ -64,7 +64,7 @@ export function usePages<Row>(
     void refresh();
     return () => stop.current.abort();
   }, [refresh]);
-  useRefresh(refresh);
+  useRefresh(() => void refresh());
 
   const loadMore = useCallback(() => {
     const { state: now } = latest.current;

@@ -1,7 +1,7 @@
 // Redriving many: counts first what fits, then asks, then begins an operation, whose page shows how far it is.
 import type { OperationFilter, OperationPlan } from '@punctual/contract';
 import { useState } from 'react';
-import { createOperation } from '../api_care.ts';
+import { createOperation } from '../api.ts';
 import { to } from '../place.ts';
 import { count } from './bits.tsx';
 import { Modal } from './dialog.tsx';

@@ -1,79 +1,64 @@
-// Runs as a table; on a phone each row is a card. The whole row leads to the run, by one link in it.
+// Runs as a table; on a phone each row is a card.
 import type { Run } from '@punctual/contract';
+import type { ReactNode } from 'react';
+import { to } from '../place.ts';
+import { JobLink, QueueLink, WorkerLink } from './links.tsx';
+import type { Pages } from './pages.ts';
 import { RunMark } from './status.tsx';
+import { type Column, Table } from './table.tsx';
 import { Took, When } from './when.tsx';
 
-export function RunTable({ runs }: { runs: Run[] }) {
-  return (
-    <table className="runs">
-      <caption>Runs, newest first</caption>
-      <thead>
-        <tr>
-          <th scope="col">Status</th>
-          <th scope="col">Run</th>
-          <th scope="col">Attempt</th>
-          <th scope="col">Due</th>
-          <th scope="col">Started</th>
-          <th scope="col">Ended</th>
-          <th scope="col">Worker</th>
-        </tr>
-      </thead>
-      <tbody>
-        {runs.map((run) => (
-          <Row key={run.run_id} run={run} />
-        ))}
-      </tbody>
-    </table>
-  );
-}
+export const runIdOf = (run: Run): string => run.run_id;
 
-function Row({ run }: { run: Run }) {
-  return (
-    <tr>
-      <td className="c-status">
-        <RunMark run={run} />
-      </td>
-      <th scope="row" className="c-name">
-        <a href={`#/runs/${run.run_id}`} title={run.name}>
-          {run.name}
-        </a>
-        <span className="type">
-          {run.type} in {run.queue}
-        </span>
-        {run.error_message !== null && <span className="error">{firstLine(run.error_message)}</span>}
-      </th>
-      <td data-label="Attempt">
+const columns: Column<Run>[] = [
+  { title: 'Status', width: '8.5rem', cell: (run) => <RunMark run={run} /> },
+  { title: 'Run', width: 'minmax(11rem, 1fr)', phone: 'main', cell: (run) => <Name run={run} /> },
+  {
+    title: 'Attempt',
+    width: '4.2rem',
+    phone: 'hidden',
+    cell: (run) => (
+      <>
         {run.attempt_number} <span className="faint">of {run.max_attempts}</span>
-      </td>
-      <td data-label="Due">
-        <When at={run.due_at} />
-      </td>
-      <td data-label="Started">
-        <When at={run.start_time} />
-      </td>
-      <td data-label="Ended">
-        <Ended run={run} />
-      </td>
-      <td data-label="Worker" className="c-worker">
-        {run.executor_id ?? <span className="none">–</span>}
-      </td>
-    </tr>
-  );
+      </>
+    ),
+  },
+  { title: 'Due', width: '5.5rem', phone: 'hidden', cell: (run) => <When at={run.due_at} /> },
+  { title: 'Started', width: '5.5rem', cell: (run) => <When at={run.start_time} /> },
+  { title: 'Took', width: '5.5rem', cell: (run) => <Duration run={run} /> },
+  {
+    title: 'Worker',
+    width: '9rem',
+    phone: 'hidden',
+    cell: (run) => (run.executor_id === null ? <span className="none">–</span> : <WorkerLink id={run.executor_id} />),
+  },
+];
+
+export function RunTable({ pages, empty }: { pages: Pages<Run>; empty: ReactNode }) {
+  return <Table label="Runs, newest first" pages={pages} columns={columns} idOf={runIdOf} empty={empty} />;
 }
 
-function Ended({ run }: { run: Run }) {
+function Name({ run }: { run: Run }) {
   return (
     <>
-      <When at={run.end_time} />
-      {run.start_time !== null && run.end_time !== null && (
-        <span className="took">
-          took <Took start={run.start_time} end={run.end_time} />
+      <a className="cell-name clip" href={to('runs', run.run_id)} title={run.name}>
+        {run.name}
+      </a>
+      {run.error_message === null ? (
+        <span className="cell-below clip">
+          {run.type} in <QueueLink name={run.queue} /> · job <JobLink id={run.job_id} short />
+        </span>
+      ) : (
+        <span className="cell-below error clip" title={run.error_message}>
+          {run.error_message.split('\n', 1)[0]}
         </span>
       )}
     </>
   );
 }
 
-function firstLine(text: string): string {
-  return text.split('\n', 1)[0] ?? '';
+export function Duration({ run }: { run: Run }) {
+  if (run.start_time === null || (run.end_time === null && run.status !== 'RUNNING'))
+    return <span className="none">–</span>;
+  return <Took start={run.start_time} end={run.end_time} />;
 }

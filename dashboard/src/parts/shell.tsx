@@ -1,6 +1,6 @@
 // What is around every page: name, search, sections, theme, and how the server is. Beside the page on a wide screen, above
 // it on a phone, where the sections open with a button.
-import type { Ready } from '@punctual/contract';
+import type { Stats } from '@punctual/contract';
 import { useState } from 'react';
 import { useConnection } from '../live.ts';
 import { to } from '../place.ts';
@@ -11,13 +11,19 @@ import { SearchBox } from './search_box.tsx';
 
 const groups = ['Work', 'Flow', 'Look', 'Rules'] as const;
 
-export function Shell({ ready, section, onHelp }: { ready: Ready | undefined; section: string; onHelp: () => void }) {
+interface Props {
+  server: Stats['server'] | undefined;
+  section: string;
+  onHelp: () => void;
+}
+
+export function Shell({ server, section, onHelp }: Props) {
   const [open, setOpen] = useState(false);
   return (
     <header className={open ? 'shell open' : 'shell'}>
       <a className="brand" href={to()}>
         <Logo />
-        Punctual
+        <span>Punctual</span>
       </a>
       <button
         type="button"
@@ -39,7 +45,7 @@ export function Shell({ ready, section, onHelp }: { ready: Ready | undefined; se
         </div>
       </nav>
       <div className="foot">
-        <ServerStatus ready={ready} />
+        <ServerStatus server={server} />
         <div className="foot-tools">
           <ThemeChoice />
           <button type="button" className="plain" onClick={onHelp} title="Keys (?)">
@@ -87,16 +93,16 @@ function ThemeChoice() {
   );
 }
 
-function ServerStatus({ ready }: { ready: Ready | undefined }) {
+function ServerStatus({ server }: Pick<Props, 'server'>) {
   const { trouble } = useConnection();
-  const tone = trouble !== undefined ? 'bad' : ready === undefined ? 'quiet' : 'good';
-  const word = trouble !== undefined ? 'Not ready' : ready === undefined ? 'Connecting' : 'Ready';
+  const tone = trouble !== undefined ? 'bad' : server === undefined ? 'quiet' : 'good';
+  const word = trouble !== undefined ? 'Not ready' : server === undefined ? 'Connecting' : 'Ready';
   return (
-    <div className="server" title={ready === undefined ? undefined : `Server ${ready.server_id}`}>
+    <div className="server" title={server === undefined ? undefined : `Server ${server.server_id}`}>
       <span className={`mark ${tone}`}>{word}</span>
-      {ready !== undefined && (
+      {server !== undefined && (
         <span className="versions">
-          {ready.version} · PostgreSQL {ready.database.replace(/^PostgreSQL\s+/i, '').split(' ')[0]}
+          {server.version} · PostgreSQL {server.database.replace(/^PostgreSQL\s+/i, '').split(' ')[0]}
         </span>
       )}
     </div>

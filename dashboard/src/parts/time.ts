@@ -34,3 +34,35 @@ function pair(ms: number, big: number, bigName: string, small: number, smallName
   const rest = Math.floor((ms % big) / small);
   return `${Math.floor(ms / big)} ${bigName}${rest === 0 ? '' : ` ${rest} ${smallName}`}`;
 }
+
+const units: Record<string, number> = { ms: 1, s: second, m: minute, min: minute, h: hour, d: day };
+
+/** `90s`, `5 min`, `1h 30m`, `250` (ms); undefined when it is no duration. */
+export function readDuration(text: string): number | undefined {
+  const trimmed = text.trim().toLowerCase();
+  if (/^\d+$/.test(trimmed)) return Number(trimmed);
+  if (!/^(\d+(\.\d+)?\s*(ms|s|min|m|h|d)\s*)+$/.test(trimmed)) return undefined;
+  let total = 0;
+  for (const [, number, unit = ''] of trimmed.matchAll(/(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)/g))
+    total += Number(number) * (units[unit] ?? 0);
+  return Math.round(total);
+}
+
+/** So that `readDuration` reads the same again: `1h 30m`, `250ms`. */
+export function writeDuration(ms: number): string {
+  if (ms === 0) return '0s';
+  let rest = ms;
+  const words: string[] = [];
+  for (const [name, size] of [
+    ['d', day],
+    ['h', hour],
+    ['m', minute],
+    ['s', second],
+    ['ms', 1],
+  ] as const) {
+    const count = Math.floor(rest / size);
+    rest -= count * size;
+    if (count > 0) words.push(`${count}${name}`);
+  }
+  return words.join(' ');
+}

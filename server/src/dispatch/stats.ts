@@ -1,6 +1,6 @@
 // How the whole house stands, for dashboards: many may look, the book is asked once a second at most, and less often when
 // asking takes long. A version goes with it that changes whenever something has changed, so that pages ask for the rest only
-// then. The last hour in minutes is kept in memory, from a sample every ten seconds.
+// then. The last hour in minutes is kept in memory, from a sample every few seconds.
 import type { Stats } from '@punctual/contract';
 import { monotonicMs } from '../base/clock.ts';
 import { Minutes, minuteMs, startOf } from '../rules/stats.ts';
@@ -24,7 +24,7 @@ export interface StatsParts {
   starts: { readonly total: number };
 }
 
-export const sampleEveryMs = 10_000;
+export const sampleEveryMs = 5_000;
 const keepMs = 1_000;
 /** An answer that took long is kept for so many times as long: asking never takes more than a twentieth of the time. */
 const restFactor = 20;

@@ -1,0 +1,118 @@
+// The form of a job, at #/jobs/new (also `?from=` another job, to clone it) and #/jobs/{job_id}/edit. What the server has
+// against a field is shown at that field.
+import type { FieldError, Job } from '@punctual/contract';
+import { type FormEvent, useState } from 'react';
+import { createJob, getJob, updateJob } from '../api.ts';
+import { useLive } from '../live.ts';
+import { fieldErrors, unplaced } from '../parts/form.tsx';
+import { changesOf, type Draft, draftOf, newDraft, readDraft } from '../parts/job_draft.ts';
+import { JobFields, shownPaths } from '../parts/job_fields.tsx';
+import { Pending, ProblemNote } from '../parts/problem.tsx';
+import { to } from '../place.ts';
+import type { PageProps } from '../routes.tsx';
+
+export function NewJobPage({ query }: PageProps) {
+  const from = query.get('from');
+  // Read once: what somebody writes must not change under the hand.
+  const [known, setKnown] = useState<Draft>();
+  const { data, error } = useLive(`clone ${from ?? ''}`, async (signal) =>
+    from === null ? null : getJob(from, signal),
+  );
+  if (data === undefined) return <Waiting title="New job" error={error} />;
+  const start = known ?? (data === null ? newDraft : { ...draftOf(data), name: `${data.name} copy`, unique_key: '' });
+  if (known === undefined) setKnown(start);
+  return <JobForm title={from === null ? 'New job' : 'Clone a job'} start={start} verb="Create" />;
+}
+
+export function EditJobPage({ params }: PageProps) {
+  const id = params['job_id'] ?? '';
+  const [job, setJob] = useState<Job>();
+  const { data, error } = useLive(`edit ${id}`, (signal) => getJob(id, signal));
+  if (job === undefined && data !== undefined) setJob(data);
+  if (job === undefined) return <Waiting title="Edit" error={error} />;
+  return <JobForm title={`Edit ${job.name}`} start={draftOf(job)} verb="Save" job={job} />;
+}
+
+function Waiting({ title, error }: { title: string; error: Error | undefined }) {
+  return (
+    <>
+      <h1>{title}</h1>
+      <Pending error={error} />
+    </>
+  );
+}
+
+function JobForm({ title, start, verb, job }: { title: string; start: Draft; verb: string; job?: Job }) {
+  const [before] = useState(start);
+  const [draft, setDraft] = useState(start);
+  const [problem, setProblem] = useState<Error>();
+  const [own, setOwn] = useState<FieldError[]>([]);
+  const [busy, setBusy] = useState(false);
+
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    const { errors } = readDraft(draft);
+    setOwn(errors);
+    setProblem(undefined);
+    if (errors.length > 0) return focusFirstError();
+    setBusy(true);
+    try {
+      location.hash = job === undefined ? await create(draft) : await update(job, before, draft);
+    } catch (error) {
+      setProblem(error as Error);
+      focusFirstError();
+    }
+    setBusy(false);
+    return undefined;
+  };
+
+  const errors = [...own, ...fieldErrors(problem)];
+  const elsewhere = unplaced(errors, shownPaths(draft));
+  // A problem that stands at its field need not be told twice.
+  const note =
+    problem !== undefined && (fieldErrors(problem).length === 0 || elsewhere.length > 0) ? problem : undefined;
+  return (
+    <div className="one">
+      <a className="back" href={job === undefined ? to('jobs') : to('jobs', job.job_id)}>
+        ← {job === undefined ? 'All jobs' : job.name}
+      </a>
+      <h1>{title}</h1>
+      <form className="job-form" noValidate onSubmit={(event) => void submit(event)}>
+        <JobFields draft={draft} setDraft={setDraft} errors={errors} job={job} />
+        {note !== undefined && <ProblemNote error={note} />}
+        {errors.length > 0 && note === undefined && (
+          <p className="field-error" role="alert">
+            {errors.length === 1 ? 'One field needs' : `${errors.length} fields need`} another look.
+          </p>
+        )}
+        <div className="actions">
+          <button type="submit" disabled={busy}>
+            {verb}
+          </button>
+        </div>
+      </form>
+    </div>
+  );
+}
+
+async function create(draft: Draft): Promise<string> {
+  const { job_id, run_id } = await createJob(readDraft(draft).job);
+  return draft['when'] === 'IMMEDIATE' && run_id !== undefined ? to('runs', run_id) : to('jobs', job_id);
+}
+
+async function update(job: Job, before: Draft, draft: Draft): Promise<string> {
+  const { change } = changesOf(before, draft);
+  if (Object.keys(change).length > 0) await updateJob(job.job_id, change, job.version);
+  return to('jobs', job.job_id);
+}
+
+/** After the errors are drawn. */
+function focusFirstError(): void {
+  requestAnimationFrame(() =>
+    requestAnimationFrame(() => {
+      const field = document.querySelector<HTMLElement>('.job-form [aria-invalid=true]');
+      field?.closest('details')?.setAttribute('open', '');
+      field?.focus();
+    }),
+  );
+}
