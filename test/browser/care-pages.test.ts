@@ -127,6 +127,12 @@ describe('looking after things in the dashboard', { skip: noBrowser }, () => {
     );
     await window.screenshot('forecast', { fullPage: true });
     await window.checkAccess();
+    await row.getByRole('link', { name: 'Edit' }).click();
+    await page.getByRole('heading', { name: 'Edit backup' }).waitFor();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('heading', { name: 'backup', exact: true }).waitFor();
+    const { jobs } = await house.client.jobs.list({ name: 'backup' });
+    assert.equal(jobs[0]?.schedule?.jitter_ms, 600_000, 'the spread that was proposed is saved');
   });
 
   test('an operation is counted before it is begun', async () => {
