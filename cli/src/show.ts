@@ -1,6 +1,6 @@
 // Jobs, runs, dead letters and workers as people read them: rows of tables, fields of one thing, and what to do next. The commands
 // print what this file makes.
-import type { Attempt, DeadLetter, Job, Progress, Run, Worker } from '@punctual/contract';
+import type { Attempt, DeadLetter, DeadLetterGroup, Job, Progress, Run, Worker } from '@punctual/contract';
 import { harmless, oneLine, type Paint, showJson, showStatus } from './output.ts';
 import { dueOf, scheduleFields } from './show_schedule.ts';
 import { showDuration, showRelative, showTime, writeDuration } from './time.ts';
@@ -147,6 +147,19 @@ export function letterRow(letter: DeadLetter, paint: Paint, now: number): string
     String(letter.attempts),
     showRelative(Date.parse(letter.failed_at), now),
     oneLine(letter.error_message ?? '–', max_cell_chars * 2),
+  ];
+}
+
+export const groupHead = ['COUNT', 'REASON', 'TYPE', 'LAST', 'NEWEST RUN', 'ERROR'];
+
+export function groupRow(group: DeadLetterGroup, paint: Paint, now: number): string[] {
+  return [
+    String(group.count),
+    paint('red', group.reason),
+    group.type,
+    showRelative(Date.parse(group.last_failed_at), now),
+    group.latest_run_id,
+    oneLine(group.error ?? '–', max_cell_chars * 2),
   ];
 }
 

@@ -1,5 +1,6 @@
 // Dead letters: runs that failed for good. They stay until a person redrives or discards them. Schemas and routes.
 import { type Static, Type } from 'typebox';
+import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp, Title } from './shapes.ts';
 
@@ -48,6 +49,33 @@ export type DeadLetterQuery = Static<typeof DeadLetterQuery>;
 export const DeadLetterPage = Type.Object({ dead_letters: Type.Array(DeadLetter), next_cursor: NextCursor });
 export type DeadLetterPage = Static<typeof DeadLetterPage>;
 
+export const DeadLetterGroup = Type.Object(
+  {
+    type: Type.String(),
+    reason: Type.String(),
+    error: nullable(
+      Type.String({ description: 'The first line of their error messages, with … for numbers and ids that differ' }),
+    ),
+    q: nullable(Type.String({ description: 'Text that stands in each of their error messages, for the filter `q`' })),
+    count: Type.Integer(),
+    first_failed_at: Timestamp,
+    last_failed_at: Timestamp,
+    latest_run_id: Id,
+  },
+  { description: 'Dead letters of one type that failed alike' },
+);
+export type DeadLetterGroup = Static<typeof DeadLetterGroup>;
+
+export const DeadLetterGroups = Type.Object({
+  groups: Type.Array(DeadLetterGroup, { description: `The largest first, ${limits.max_dead_letter_groups} at most` }),
+  looked_at: Type.Integer({ description: 'How many dead letters were looked at, the newest of each segment' }),
+  complete: Type.Boolean({ description: 'false: there are more dead letters or groups than these' }),
+});
+export type DeadLetterGroups = Static<typeof DeadLetterGroups>;
+
+export const DeadLetterGroupQuery = closed(filters);
+export type DeadLetterGroupQuery = Static<typeof DeadLetterGroupQuery>;
+
 export const RedriveMany = closed(
   {
     ...filters,
@@ -78,6 +106,17 @@ export const deadLetterRoutes = {
     success: 200,
     response: DeadLetterPage,
     errors: ['invalid_input', 'invalid_cursor'],
+  }),
+  listDeadLetterGroups: route({
+    method: 'GET',
+    path: '/dead-letters/groups',
+    operation: 'listDeadLetterGroups',
+    tag: 'dead letters',
+    summary: 'Dead letters that were not redriven yet, put together by type and error',
+    query: DeadLetterGroupQuery,
+    success: 200,
+    response: DeadLetterGroups,
+    errors: ['invalid_input'],
   }),
   getDeadLetter: route({
     method: 'GET',

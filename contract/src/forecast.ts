@@ -1,7 +1,8 @@
 // The forecast: how many runs start when, and how many slots they will need. Schemas and routes.
 import { type Static, Type } from 'typebox';
+import { limits } from './limits.ts';
 import { route } from './route.ts';
-import { closed, described, Label, nullable, Timestamp } from './shapes.ts';
+import { closed, described, Id, Label, nullable, Timestamp } from './shapes.ts';
 
 export const ForecastQuery = closed({
   hours: Type.Optional(Type.Integer({ minimum: 1, maximum: 168, default: 24, description: 'How far to look' })),
@@ -63,7 +64,54 @@ export const Forecast = Type.Object(
 );
 export type Forecast = Static<typeof Forecast>;
 
+export const MinuteQuery = closed({
+  at: described(Timestamp, { description: 'A time within the minute, such as one of `busiest_minutes`' }),
+  queue: Type.Optional(Label),
+  type: Type.Optional(Label),
+});
+export type MinuteQuery = Static<typeof MinuteQuery>;
+
+export const MinuteJob = Type.Object(
+  {
+    job_id: Id,
+    name: Type.String(),
+    queue: Type.String(),
+    type: Type.String(),
+    runs: Type.Integer({ description: 'Runs that it starts in this minute' }),
+    jitter_ms: Type.Integer(),
+    spread_ms: nullable(
+      Type.Integer({
+        description:
+          'A `jitter_ms` that would take it out of the crowd: half the time to its next run, ten minutes at most. null: it is spread already, or runs too often',
+      }),
+    ),
+  },
+  { description: 'A schedule that starts runs in this minute' },
+);
+export type MinuteJob = Static<typeof MinuteJob>;
+
+export const Minute = Type.Object(
+  {
+    at: described(Timestamp, { description: 'Where the minute begins' }),
+    jobs: Type.Array(MinuteJob, { description: `The first ${limits.max_minute_jobs} that were found` }),
+    complete: Type.Boolean({ description: 'false: there are more' }),
+  },
+  { description: 'Which schedules start runs in a minute' },
+);
+export type Minute = Static<typeof Minute>;
+
 export const forecastRoutes = {
+  getForecastMinute: route({
+    method: 'GET',
+    path: '/forecast/minute',
+    operation: 'getForecastMinute',
+    tag: 'schedules',
+    summary: 'Which schedules start runs in a minute, and which of them could be spread',
+    query: MinuteQuery,
+    success: 200,
+    response: Minute,
+    errors: ['invalid_input', 'overloaded'],
+  }),
   getForecast: route({
     method: 'GET',
     path: '/forecast',

@@ -64,6 +64,14 @@ export const limits = {
   max_backfill_concurrency: 100,
   /** Rows a dry run of an operation looks at, so that it is answered within a second or two; beyond them it says "at least". */
   max_operation_preview: 100_000,
+  /** Schedules that are named for one minute: whoever spreads them begins with some. */
+  max_minute_jobs: 50,
+  /** Jobs that are named as using a calendar; their number is told in full. */
+  max_calendar_jobs: 100,
+  /** Dead letters that are looked at to put them into groups: some tens of milliseconds. */
+  max_grouped_dead_letters: 10_000,
+  /** More groups than that nobody reads. */
+  max_dead_letter_groups: 100,
   /** Operations that go on at once: more of them only take turns. */
   max_operations: 20,
   max_backoff_ms: 24 * 3600 * 1000,

@@ -243,6 +243,13 @@ export type Calendar = Static<typeof Calendar>;
 export const CalendarList = Type.Object({ calendars: Type.Array(Calendar) });
 export type CalendarList = Static<typeof CalendarList>;
 
+export const CalendarJobs = Type.Object({
+  jobs: Type.Array(Type.Object({ job_id: Id, name: Type.String(), next_time: nullable(Timestamp) }), {
+    description: `The newest first, ${limits.max_calendar_jobs} at most`,
+  }),
+});
+export type CalendarJobs = Static<typeof CalendarJobs>;
+
 const CalendarParams = closed({ name: Label });
 
 export const scheduleRoutes = {
@@ -289,6 +296,17 @@ export const scheduleRoutes = {
     params: CalendarParams,
     success: 200,
     response: Calendar,
+    errors: ['invalid_input', 'calendar_not_found'],
+  }),
+  listCalendarJobs: route({
+    method: 'GET',
+    path: '/calendars/{name}/jobs',
+    operation: 'listCalendarJobs',
+    tag: 'schedules',
+    summary: 'The jobs whose schedules use a calendar',
+    params: CalendarParams,
+    success: 200,
+    response: CalendarJobs,
     errors: ['invalid_input', 'calendar_not_found'],
   }),
   putCalendar: route({

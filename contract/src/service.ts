@@ -11,6 +11,21 @@ export const Ready = Type.Object({
 });
 export type Ready = Static<typeof Ready>;
 
+export const Setting = Type.Object(
+  {
+    key: Type.String(),
+    env: Type.String({ description: 'The variable of the environment that sets it' }),
+    value: Type.String({ description: 'As text; empty when it is not set. Secrets are hidden' }),
+    is_default: Type.Boolean(),
+    meaning: Type.String(),
+  },
+  { description: 'One setting of a server' },
+);
+export type Setting = Static<typeof Setting>;
+
+export const SettingList = Type.Object({ server_id: Type.String(), settings: Type.Array(Setting) });
+export type SettingList = Static<typeof SettingList>;
+
 export const serviceRoutes = {
   getHealth: route({
     method: 'GET',
@@ -31,5 +46,15 @@ export const serviceRoutes = {
     success: 200,
     response: Ready,
     errors: ['unavailable'],
+  }),
+  getSettings: route({
+    method: 'GET',
+    path: '/settings',
+    operation: 'getSettings',
+    tag: 'service',
+    summary: 'How the server that answers is set up, as `punctual config` prints it',
+    success: 200,
+    response: SettingList,
+    errors: [],
   }),
 } as const;

@@ -189,7 +189,7 @@ export const SyncAnswer = Type.Object({
     description:
       'Outcomes, logs, checkpoints and progress that were not applied: the lease has moved on. Stop those runs',
   }),
-  drain: Type.Boolean({ description: 'true: finish what runs, take nothing new' }),
+  drain: Type.Boolean({ description: 'true: finish what runs, take nothing new, say goodbye' }),
 });
 export type SyncAnswer = Static<typeof SyncAnswer>;
 
@@ -219,6 +219,17 @@ export type Worker = Static<typeof Worker>;
 export const WorkerList = Type.Object({ workers: Type.Array(Worker) });
 export type WorkerList = Static<typeof WorkerList>;
 
+export const WorkerDrained = Type.Object(
+  {
+    worker_id: Type.String(),
+    told: Type.Boolean({
+      description: 'true: it gets nothing new from now on. false: it has not called since the order; ask again',
+    }),
+  },
+  { description: 'Whether the order has reached the worker' },
+);
+export type WorkerDrained = Static<typeof WorkerDrained>;
+
 const WorkerParams = closed({ worker_id: Label });
 
 export const workerRoutes = {
@@ -231,6 +242,19 @@ export const workerRoutes = {
     success: 200,
     response: WorkerList,
     errors: [],
+  }),
+  drainWorker: route({
+    method: 'POST',
+    path: '/workers/{worker_id}/drain',
+    operation: 'drainWorker',
+    tag: 'workers',
+    summary: 'Let a worker take nothing new, finish what it runs, and end',
+    description:
+      'Answered when the worker has heard it, or after some seconds. It cannot be taken back; a worker that is started again takes runs as before.',
+    params: WorkerParams,
+    success: 202,
+    response: WorkerDrained,
+    errors: ['invalid_input', 'worker_not_found'],
   }),
   syncWorker: route({
     method: 'POST',

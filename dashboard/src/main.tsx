@@ -1,9 +1,10 @@
 // The dashboard: what is around every page, the trouble banner, and the page the address names. Started by index.html.
-import { StrictMode, useEffect, useRef, useState } from 'react';
+import { StrictMode, Suspense, useEffect, useRef, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { useStats } from './live.ts';
 import { Banner } from './parts/banner.tsx';
 import { KeysHelp, useKeys } from './parts/keys.tsx';
+import { Pending } from './parts/problem.tsx';
 import { Shell } from './parts/shell.tsx';
 import { to, usePlace } from './place.ts';
 import { findPage } from './routes.tsx';
@@ -41,7 +42,9 @@ function App() {
           {found === undefined ? (
             <Nothing where={where} />
           ) : (
-            <found.page key={where} params={found.params} query={place.query} />
+            <Suspense fallback={<Pending error={undefined} />}>
+              <found.page key={where} params={found.params} query={place.query} />
+            </Suspense>
           )}
         </main>
       </div>

@@ -1,12 +1,11 @@
 // Every page of the dashboard, a line each, and the sections of the navigation. A section appears once it has a page.
-import type { ComponentType } from 'react';
+import { type ComponentType, lazy } from 'react';
 import { JobPage } from './pages/job.tsx';
 import { EditJobPage, NewJobPage } from './pages/job_form.tsx';
 import { JobsPage } from './pages/jobs.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { RunPage } from './pages/run.tsx';
 import { RunsPage } from './pages/runs.tsx';
-import { WorkersPage } from './pages/workers.tsx';
 
 export interface PageProps {
   /** The parts of the path that the route leaves open, by their names. */
@@ -20,6 +19,11 @@ interface Route {
   page: ComponentType<PageProps>;
 }
 
+/** A page that is loaded when it is first asked for: few people need all of them. */
+function later<Name extends string>(load: () => Promise<Record<Name, ComponentType<PageProps>>>, name: Name) {
+  return lazy(async () => ({ default: (await load())[name] }));
+}
+
 export const routes: Route[] = [
   { path: '', page: OverviewPage },
   { path: 'jobs', page: JobsPage },
@@ -28,7 +32,26 @@ export const routes: Route[] = [
   { path: 'jobs/:job_id/edit', page: EditJobPage },
   { path: 'runs', page: RunsPage },
   { path: 'runs/:run_id', page: RunPage },
-  { path: 'workers', page: WorkersPage },
+  { path: 'workflows', page: later(() => import('./pages/workflows.tsx'), 'WorkflowsPage') },
+  { path: 'workflows/new', page: later(() => import('./pages/workflow_new.tsx'), 'NewWorkflowPage') },
+  { path: 'workflows/:workflow_id', page: later(() => import('./pages/workflow.tsx'), 'WorkflowPage') },
+  { path: 'queues', page: later(() => import('./pages/queues.tsx'), 'QueuesPage') },
+  { path: 'queues/:name', page: later(() => import('./pages/queue.tsx'), 'QueuePage') },
+  { path: 'gates', page: later(() => import('./pages/gates.tsx'), 'GatesPage') },
+  { path: 'limits', page: later(() => import('./pages/limits.tsx'), 'LimitsPage') },
+  { path: 'workers', page: later(() => import('./pages/workers.tsx'), 'WorkersPage') },
+  { path: 'workers/:worker_id', page: later(() => import('./pages/worker.tsx'), 'WorkerPage') },
+  { path: 'dead-letters', page: later(() => import('./pages/dead_letters.tsx'), 'DeadLettersPage') },
+  { path: 'dead-letters/:run_id', page: later(() => import('./pages/dead_letter.tsx'), 'DeadLetterPage') },
+  { path: 'logs', page: later(() => import('./pages/logs.tsx'), 'LogsPage') },
+  { path: 'forecast', page: later(() => import('./pages/forecast.tsx'), 'ForecastPage') },
+  { path: 'operations', page: later(() => import('./pages/operations.tsx'), 'OperationsPage') },
+  { path: 'operations/:operation_id', page: later(() => import('./pages/operation.tsx'), 'OperationPage') },
+  { path: 'calendars', page: later(() => import('./pages/calendars.tsx'), 'CalendarsPage') },
+  { path: 'calendars/:name', page: later(() => import('./pages/calendar.tsx'), 'CalendarPage') },
+  // Not below `calendars`: a calendar may be called `new`.
+  { path: 'new-calendar', page: later(() => import('./pages/calendar.tsx'), 'NewCalendarPage') },
+  { path: 'retention', page: later(() => import('./pages/retention.tsx'), 'RetentionPage') },
 ];
 
 export interface Section {
@@ -55,7 +78,7 @@ const allSections: Section[] = [
   { path: 'operations', name: 'Operations', key: 'p', group: 'Look' },
   { path: 'alerts', name: 'Alerts', key: 'a', group: 'Look' },
   { path: 'calendars', name: 'Calendars', key: 'c', group: 'Rules' },
-  { path: 'retention', name: 'Retention', key: 'n', group: 'Rules' },
+  { path: 'retention', name: 'Settings', key: 'n', group: 'Rules' },
   { path: 'keys', name: 'API keys', key: 'k', group: 'Rules' },
 ];
 

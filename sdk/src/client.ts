@@ -11,6 +11,7 @@ import type {
   Ready,
   Route,
   Stats,
+  WorkerDrained,
   WorkerList,
 } from '@punctual/contract';
 import { fillPath, routes } from '@punctual/contract/plain';
@@ -70,7 +71,7 @@ export class Client {
   /** Subscriptions to events. */
   readonly events: { subscriptions: ReturnType<typeof eventCalls> };
   readonly artifacts: ReturnType<typeof artifactCalls>;
-  readonly workers: { list: () => Promise<WorkerList> };
+  readonly workers: { list: () => Promise<WorkerList>; drain: (worker_id: string) => Promise<WorkerDrained> };
   readonly #caller: HttpCaller;
 
   constructor(options: ClientOptions = {}) {
@@ -99,7 +100,11 @@ export class Client {
     this.alerts = alertCalls(call);
     this.events = { subscriptions: eventCalls(call) };
     this.artifacts = artifactCalls(call, this.#caller);
-    this.workers = { list: () => this.call(routes.listWorkers, {}) };
+    this.workers = {
+      list: () => this.call(routes.listWorkers, {}),
+      /** Lets it take nothing new, finish what it runs, and end. */
+      drain: (worker_id) => this.call(routes.drainWorker, { params: { worker_id } }),
+    };
   }
 
   /** Calls any route of the contract. */

@@ -14,6 +14,8 @@ export function calendarCalls(call: Call) {
   return {
     list: () => call(routes.listCalendars, {}),
     get: (name: string) => call(routes.getCalendar, { params: { name } }),
+    /** The jobs whose schedules use it. */
+    jobs: (name: string) => call(routes.listCalendarJobs, { params: { name } }),
     /** Creates or replaces it; schedules that use it follow from now on. */
     put: (name: string, body: PutCalendar) => call(routes.putCalendar, { params: { name }, body }),
     delete: (name: string) => call(routes.deleteCalendar, { params: { name } }),

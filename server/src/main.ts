@@ -224,6 +224,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
           () => {},
         ); // the poll will do it
       for (const order of heard.cancels) sync.cancel(order.session_id, order);
+      for (const session of heard.drains ?? []) sync.drain(session);
       loops.hasDependents(heard.parents ?? []);
       if (heard.next_ms !== null) loops.dueWithin(heard.next_ms);
       if (heard.flow === 'freed') claimer.roomFreed();

@@ -186,3 +186,37 @@ test('retry skips the wait for the next attempt, and redrives what failed for go
   await hand.call({ outcomes: third === undefined ? [] : [outcome(third)] });
   await assert.rejects(house.client.runs.retry(retried_run_id ?? ''), { code: 'run_ended' });
 });
+
+test('dead letters are put together by type and error, whatever numbers and ids they name', async () => {
+  await using house = await openHouse({ servers: 1 });
+  const hand = new Hand(house.url, { types: ['pay', 'mail'], slots: 100 });
+  await house.client.jobs.createMany([
+    ...Array.from({ length: 7 }, () => ({ type: 'pay', max_retries: 0 })),
+    ...Array.from({ length: 3 }, () => ({ type: 'mail', max_retries: 0 })),
+  ]);
+  for (let failed = 0; failed < 10; ) {
+    const runs = await hand.take();
+    const outcomes = runs.map((run, i) => {
+      const error_message =
+        run.type === 'pay' ? `no account ${failed + i} at ${run.run_id}\n    at line ${i}` : 'connection refused';
+      return outcome(run, { status: 'FAILED', error_message });
+    });
+    failed += runs.length;
+    await hand.call({ accept: false, outcomes });
+  }
+  const { groups, looked_at, complete } = await house.client.deadLetters.groups();
+  assert.deepEqual(
+    groups.map(({ type, error, q, count }) => ({ type, error, q, count })),
+    [
+      { type: 'pay', error: 'no account … at …', q: 'no account', count: 7 },
+      { type: 'mail', error: 'connection refused', q: 'connection refused', count: 3 },
+    ],
+  );
+  assert.deepEqual({ looked_at, complete }, { looked_at: 10, complete: true });
+  const [pay] = groups;
+  const fitting = await house.client.deadLetters.list({ type: 'pay', q: pay?.q ?? '' });
+  assert.equal(fitting.dead_letters.length, 7, 'q finds the letters of the group');
+  assert.equal((await house.client.deadLetters.groups({ type: 'mail' })).groups.length, 1);
+  await house.client.deadLetters.discard(pay?.latest_run_id ?? '');
+  assert.equal((await house.client.deadLetters.groups()).groups[0]?.count, 6);
+});

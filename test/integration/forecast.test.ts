@@ -93,3 +93,25 @@ test('a forecast whose time is up says so, and the same question is answered fro
   const refused = many.filter((answer) => answer.status === 'rejected');
   assert.equal(refused.length, 2, 'four at most wait for their turn');
 });
+
+test('a busy minute names its schedules, and which of them could be spread', async () => {
+  await using house = await openHouse();
+  const { jobs } = house.client;
+  const hourly = await jobs.create({ name: 'hourly', type: 'a', cron_expression: '0 * * * *' });
+  const spread = await jobs.create({ name: 'spread', type: 'a', cron_expression: '0 * * * *', jitter_ms: 1000 });
+  const often = await jobs.create({ name: 'often', type: 'b', interval_ms: 1000 });
+  await jobs.create({ name: 'other', type: 'a', cron_expression: '30 * * * *' });
+  const at = new Date(Math.ceil(Date.now() / 3_600_000 + 1) * 3_600_000).toISOString();
+  const ask = async (query: string) => (await fetch(`${house.url}/forecast/minute?${query}`)).json();
+  const minute = (await ask(`at=${at}`)) as { at: string; complete: boolean; jobs: { job_id: string }[] };
+  assert.deepEqual([minute.at, minute.complete], [at, true]);
+  const byId = Object.fromEntries(minute.jobs.map(({ job_id, ...rest }) => [job_id, rest]));
+  const shared = { queue: 'default', jitter_ms: 0 };
+  assert.deepEqual(byId, {
+    [hourly.job_id]: { ...shared, name: 'hourly', type: 'a', runs: 1, spread_ms: 10 * minuteMs },
+    [spread.job_id]: { ...shared, name: 'spread', type: 'a', runs: 1, jitter_ms: 1000, spread_ms: null },
+    [often.job_id]: { ...shared, name: 'often', type: 'b', runs: 60, spread_ms: null },
+  });
+  assert.equal(((await ask(`at=${at}&type=b`)) as { jobs: unknown[] }).jobs.length, 1);
+  assert.equal(((await ask('at=2999-01-01T00:00:00Z')) as { code: string }).code, 'invalid_input');
+});

@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Grant } from '@punctual/contract';
+import { Client } from '@punctual/sdk';
 import { eventually } from '../support/eventually.ts';
+import { gate } from '../support/gate.ts';
 import { Hand, outcome } from '../support/hand.ts';
 import { type House, openHouse } from '../support/house.ts';
 
@@ -270,4 +272,36 @@ test('a worker that drains gets nothing new', async () => {
   await submit(house);
   assert.deepEqual((await hand.call({ wait: true, accept: false })).runs, []);
   assert.equal((await house.client.workers.list()).workers[0]?.status, 'DRAINING');
+});
+
+test('a worker that is ordered to drain finishes what it runs and ends, whichever server is asked', async () => {
+  await using house = await openHouse({ servers: 2 });
+  const door = gate();
+  await house.addWorker({ slow: (_, ctx) => door.enter('slow', ctx.signal) }, { id: 'leaving' });
+  const { job_id } = await house.client.jobs.create({ type: 'slow' });
+  await door.entered('slow');
+  const other = new Client({ url: house.servers[1]?.url ?? '' });
+  assert.deepEqual(await other.workers.drain('leaving'), { worker_id: 'leaving', told: true });
+  const later = await house.client.jobs.create({ type: 'slow' });
+  const stateOf = async () => (await house.client.workers.list()).workers[0]?.status;
+  assert.equal(await stateOf(), 'DRAINING');
+  door.open('slow');
+  assert.equal((await house.ended(job_id)).status, 'SUCCESS');
+  await eventually(async () => assert.equal(await stateOf(), 'GONE'));
+  assert.equal((await house.client.jobs.status(later.job_id)).latest_run?.status, 'QUEUED');
+  await assert.rejects(other.workers.drain('leaving'), { code: 'worker_not_found' });
+  other.close();
+});
+
+test('a worker that does not heed the order to drain gets nothing new all the same', async () => {
+  await using house = await openHouse();
+  const hand = new Hand(house.url);
+  await hand.call();
+  const [answer, drained] = await Promise.all([
+    hand.call({ wait: true }).then(async (told) => [told, await hand.call({ wait: true })] as const),
+    house.client.workers.drain(hand.id),
+  ]);
+  assert.deepEqual([answer[0].drain, answer[1].drain, drained.told], [true, true, true]);
+  await submit(house);
+  assert.deepEqual((await hand.call({ wait: true })).runs, []);
 });

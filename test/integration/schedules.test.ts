@@ -295,6 +295,12 @@ for (const servers of [1, 3]) {
         withinMs: 15_000,
       });
       await assert.rejects(house.client.calendars.delete('always-closed'), { code: 'calendar_in_use' });
+      const { jobs } = await house.client.calendars.jobs('always-closed');
+      assert.deepEqual(
+        jobs.map(({ job_id, name }) => ({ job_id, name })),
+        [{ job_id: jobId, name: 'echo' }],
+      );
+      await assert.rejects(house.client.calendars.jobs('none-such'), { code: 'calendar_not_found' });
       await house.client.calendars.put('always-closed', { exclude: [{ dates: ['02-29'] }] });
       await eventually(async () => assert.ok((await ledger(jobId)).some((entry) => entry.run_id !== null)), {
         withinMs: 15_000,

@@ -1,5 +1,5 @@
 // `punctual dead-letters …`: list, show, redrive some or all, discard.
-import { DeadLetterQuery, RedriveMany } from '@punctual/contract';
+import { DeadLetterGroupQuery, DeadLetterQuery, RedriveMany } from '@punctual/contract';
 import type { Command } from 'commander';
 import { confirmed, refuseUnasked } from '../confirm.ts';
 import { eachId } from '../each.ts';
@@ -8,7 +8,7 @@ import { flagsFrom, valuesOf } from '../flags.ts';
 import { printPage, printRows } from '../pages.ts';
 import { countLetters, type Filter, redriveAll } from '../redrive.ts';
 import { type ClientSession, remotely } from '../session.ts';
-import { letterFields, letterHead, letterHints, letterRow } from '../show.ts';
+import { groupHead, groupRow, letterFields, letterHead, letterHints, letterRow } from '../show.ts';
 import { now } from '../time.ts';
 
 const words = {
@@ -21,6 +21,7 @@ const words = {
 const queryFlags = flagsFrom(DeadLetterQuery.properties, Object.keys(DeadLetterQuery.properties), {
   words: { ...words, redriven: 'Also those that were redriven' },
 });
+const groupFlags = flagsFrom(DeadLetterGroupQuery.properties, Object.keys(DeadLetterGroupQuery.properties), { words });
 const redriveFlags = flagsFrom(RedriveMany.properties, Object.keys(RedriveMany.properties), {
   words: { ...words, limit: 'With --all: how many at most; all that fit unless given' },
   defaults: false,
@@ -36,6 +37,9 @@ export function addDeadLetters(letters: Command): void {
       '\nExamples:\n  punctual dead-letters list --type send-report --reason timed_out\n  punctual dead-letters list --search "no such account" --all',
     )
     .action(remotely(listLetters));
+  const groups = letters.command('groups').description('Put them together by type and error, the most frequent first');
+  for (const { option } of groupFlags) groups.addOption(option);
+  groups.action(remotely(listGroups));
   letters
     .command('show')
     .description('Show a dead letter: its error, its payload, and what to do next')
@@ -72,6 +76,18 @@ async function listLetters({ client, output }: ClientSession, given: Record<stri
   if (given['all'] === true) return await printRows(client.deadLetters.all(query), print);
   const page = await client.deadLetters.list(query);
   printPage(page, page.dead_letters, print);
+}
+
+async function listGroups({ client, output }: ClientSession, given: Record<string, unknown>): Promise<void> {
+  const answer = await client.deadLetters.groups(valuesOf(groupFlags, given) as DeadLetterGroupQuery);
+  if (output.asJson) return output.json(answer);
+  if (answer.groups.length === 0) return output.remark('no dead letter fits');
+  const at = now();
+  output.table(
+    groupHead,
+    answer.groups.map((group) => groupRow(group, output.paint, at)),
+  );
+  if (!answer.complete) output.remark(`only the newest ${answer.looked_at} dead letters were looked at`, 'dim');
 }
 
 async function show({ client, output }: ClientSession, id: string): Promise<void> {

@@ -67,6 +67,10 @@ async function work({ config, output, url }: Session, given: Given): Promise<num
   const id = given.id ?? config.worker_id;
   const slots = given.slots ?? config.worker_slots;
   process.on('exit', () => killDescendants());
+  let dismiss = (): void => {};
+  const dismissed = new Promise<void>((resolve) => {
+    dismiss = resolve;
+  });
   const [allowShell, allowBinary] = [given.allowShell ?? config.allow_shell, given.allowBinary ?? config.allow_binary];
   const programs = allowShell || allowBinary ? await probeIsolation(shellSettings(config)) : null;
   const worker = await startStockWorker({
@@ -82,16 +86,19 @@ async function work({ config, output, url }: Session, given: Given): Promise<num
     webhookSecret: config.webhook_secret,
     secretsDir: config.secrets_dir,
     stopGraceMs: config.stop_grace_ms,
+    onEvent: (event) => void (event.type === 'stopped' && dismiss()),
     handleSignals: true, // it drains at SIGTERM and Ctrl-C and ends this process, at once at the second
   });
-  if (builtin) await parentSaysDrain();
+  if (builtin) await Promise.race([parentSaysDrain(), dismissed]);
   else {
     const isolation = programs === null ? null : describeIsolation(programs);
     const words = isolation === null ? 'it runs no programs' : isolation.summary;
     const facts = { worker_id: worker.id, url, slots, ...(isolation === null ? {} : { isolation }) };
-    await untilSignal(output, `worker ${worker.id} takes up to ${slots} runs at once from ${url}; ${words}`, facts);
+    const sentence = `worker ${worker.id} takes up to ${slots} runs at once from ${url}; ${words}`;
+    await Promise.race([untilSignal(output, sentence, facts), dismissed]);
   }
   await worker.stop();
+  if (builtin) process.disconnect?.();
   return 0;
 }
 

@@ -24,13 +24,28 @@ export function NewJobPage({ query }: PageProps) {
   return <JobForm title={from === null ? 'New job' : 'Clone a job'} start={start} verb="Create" />;
 }
 
-export function EditJobPage({ params }: PageProps) {
+export function EditJobPage({ params, query }: PageProps) {
   const id = params['job_id'] ?? '';
   const [job, setJob] = useState<Job>();
   const { data, error } = useLive(`edit ${id}`, (signal) => getJob(id, signal));
   if (job === undefined && data !== undefined) setJob(data);
   if (job === undefined) return <Waiting title="Edit" error={error} />;
-  return <JobForm title={`Edit ${job.name}`} start={draftOf(job)} verb="Save" job={job} />;
+  return <JobForm title={`Edit ${job.name}`} start={draftOf(job)} proposed={proposedBy(query)} verb="Save" job={job} />;
+}
+
+/** The forecast proposes a spread, in whole minutes. */
+function proposedBy(query: URLSearchParams): Draft {
+  const minutes = Number(query.get('jitter_ms')) / 60_000;
+  return Number.isInteger(minutes) && minutes > 0 ? { jitter_ms: `${minutes}m` } : {};
+}
+
+interface FormProps {
+  title: string;
+  start: Draft;
+  /** What is filled in already, and still to be saved. */
+  proposed?: Draft;
+  verb: string;
+  job?: Job;
 }
 
 function Waiting({ title, error }: { title: string; error: Error | undefined }) {
@@ -42,9 +57,9 @@ function Waiting({ title, error }: { title: string; error: Error | undefined }) 
   );
 }
 
-function JobForm({ title, start, verb, job }: { title: string; start: Draft; verb: string; job?: Job }) {
+function JobForm({ title, start, proposed = {}, verb, job }: FormProps) {
   const [before] = useState(start);
-  const [draft, setDraft] = useState(start);
+  const [draft, setDraft] = useState<Draft>({ ...start, ...proposed });
   const [problem, setProblem] = useState<Error>();
   const [own, setOwn] = useState<FieldError[]>([]);
   const [busy, setBusy] = useState(false);

@@ -142,9 +142,13 @@ function useInView(body: { current: HTMLElement | null }, count: number, height:
       setSpan((before) => (before.first === first && before.last === last ? before : { first, last }));
     };
     look();
+    // What stands above may grow or shrink.
+    const watch = new ResizeObserver(look);
+    watch.observe(document.body);
     addEventListener('scroll', look, { passive: true });
     addEventListener('resize', look);
     return () => {
+      watch.disconnect();
       removeEventListener('scroll', look);
       removeEventListener('resize', look);
     };

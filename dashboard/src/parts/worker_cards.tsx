@@ -1,5 +1,6 @@
 // Workers as cards: state, how full they are, what they serve. Used by the runs page and the workers page.
 import type { Worker } from '@punctual/contract';
+import { WorkerLink } from './links.tsx';
 import { WorkerMark } from './status.tsx';
 import { When } from './when.tsx';
 
@@ -27,7 +28,7 @@ function Card({ worker }: { worker: Worker }) {
   return (
     <article className="worker">
       <h3>
-        {worker.worker_id} <WorkerMark status={worker.status} />
+        <WorkerLink id={worker.worker_id} /> <WorkerMark status={worker.status} />
       </h3>
       <div className="load">
         <meter aria-label="Slots in use" min={0} max={worker.slots} value={worker.running} />
@@ -40,6 +41,12 @@ function Card({ worker }: { worker: Worker }) {
         <dd>{offers.length === 0 ? 'nothing' : offers.join(', ')}</dd>
         <dt>Queues</dt>
         <dd>{worker.queues === null ? 'all' : worker.queues.join(', ')}</dd>
+        {worker.labels.length > 0 && (
+          <>
+            <dt>Labels</dt>
+            <dd>{worker.labels.join(', ')}</dd>
+          </>
+        )}
         <dt>Seen</dt>
         <dd>
           <When at={worker.seen_at} />

@@ -47,7 +47,7 @@ export type FromThread =
   /** The server refuses the checkpoint of a run that goes on. */
   | { kind: 'checkpoint_refused'; key: number; message: string }
   /** The server asked to take nothing new, or no longer asks. */
-  | { kind: 'drain'; on: boolean }
+  | { kind: 'drain' }
   | { kind: 'event'; event: WorkerEvent }
   /** The last message: goodbye was said or given up. */
   | { kind: 'gone' };

@@ -69,7 +69,6 @@ export class Protocol {
   #news = true;
   #describe = true;
   #draining = false;
-  #serverDrains = false;
   #byeUntil: number | null = null;
   #gone = false;
   #timer: NodeJS.Timeout | null = null;
@@ -143,7 +142,7 @@ export class Protocol {
   }
 
   get #accepts(): boolean {
-    return !this.#draining && !this.#serverDrains && this.#slots > 0;
+    return !this.#draining && this.#slots > 0;
   }
 
   /** Does whatever is due, then sets the timer for what comes next. */
@@ -274,10 +273,10 @@ export class Protocol {
       this.#abort('lease_lost', [run.key]);
     }
     if (answer.describe) this.#redescribe();
-    if (answer.drain !== this.#serverDrains) {
-      this.#serverDrains = answer.drain;
+    if (answer.drain && !this.#draining) {
+      this.#draining = true;
       this.#news = true;
-      this.#deps.toMain({ kind: 'drain', on: answer.drain });
+      this.#deps.toMain({ kind: 'drain' });
     }
   }
 

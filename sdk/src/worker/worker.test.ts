@@ -380,15 +380,24 @@ test('a server that answers every call at once is not asked without pause', asyn
   await server.outcomeOf(server.submit());
 });
 
-test('a server that asks to drain gets no further runs taken', async () => {
+test('a worker that is told to drain finishes what it runs, takes nothing new, and says goodbye', async () => {
   await using server = await FakeServer.open();
-  await using _ = await startWorker(server, () => 'done');
+  const end = deferred<string>();
+  await using _ = await startWorker(server, () => end.promise);
+  const run = server.submit();
+  await server.until(() => server.calls.at(-1)?.running.length === 1);
   server.drain = true;
   server.wake();
   await server.until(() => server.calls.at(-1)?.accept === false);
+  // Heard once is enough: another server may not know of it.
   server.drain = false;
   server.wake();
-  assert.equal((await server.outcomeOf(server.submit())).result, 'done');
+  const calls = server.calls.length;
+  await server.until(() => server.calls.length > calls);
+  assert.ok(server.calls.slice(calls).every((call) => !call.accept && call.bye !== true));
+  end.resolve('done');
+  assert.equal((await server.outcomeOf(run)).result, 'done');
+  await server.until(() => server.calls.at(-1)?.bye === true);
 });
 
 test('what a run logs arrives before or with its outcome, in order', async () => {

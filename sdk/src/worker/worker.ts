@@ -65,6 +65,8 @@ export class Worker {
   #backlog: { key: number; run: Grant }[] = [];
   #draining = false;
   #client: Client | null = null;
+  /** A server has said that it is to end after what it runs. */
+  #dismissed = false;
   #thread: Thread | null = null;
   #stopping: Promise<void> | null = null;
   #forgetSignals: (() => void) | null = null;
@@ -126,7 +128,7 @@ export class Worker {
   async #stop(graceMs: number): Promise<void> {
     const thread = this.#thread;
     if (thread === null) return;
-    this.#event({ type: 'draining', asked_by: 'worker' });
+    if (!this.#dismissed) this.#event({ type: 'draining', asked_by: 'worker' });
     this.#drain();
     this.#toThread({ kind: 'drain' });
     await this.#idleWithin(graceMs);
@@ -157,10 +159,10 @@ export class Worker {
       case 'checkpoint_refused':
         return this.#active.get(message.key)?.checkpointRefused(message.message);
       case 'drain':
-        this.#draining = message.on || this.#stopping !== null;
-        if (message.on) this.#event({ type: 'draining', asked_by: 'server' });
-        if (this.#draining) this.#drain();
-        return;
+        this.#dismissed = true;
+        this.#event({ type: 'draining', asked_by: 'server' });
+        this.#drain();
+        return this.#stopIfDismissed();
       case 'event':
         return this.#event(message.event);
       case 'gone':
@@ -230,7 +232,15 @@ export class Worker {
     this.#active.delete(run.key);
     const next = this.#backlog.shift();
     if (next !== undefined) this.#startRun(next.key, next.run);
-    else if (this.#active.size === 0) this.#onIdle?.();
+    else if (this.#active.size === 0) {
+      this.#onIdle?.();
+      this.#stopIfDismissed();
+    }
+  }
+
+  /** Its runs may take as long as they like; a signal still ends it within its grace. */
+  #stopIfDismissed(): void {
+    if (this.#dismissed && this.#active.size === 0) void this.stop();
   }
 
   #abort(key: number, { reason, message }: Extract<FromThread, { kind: 'abort' }>): void {

@@ -2,6 +2,7 @@
 import { deadLetterRoutes, defaults, PunctualError } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { segmentOf } from '../base/ids.ts';
+import { listDeadLetterGroups } from '../store/dead_letter_groups.ts';
 import { discard, getDeadLetter, listDeadLetters, redriveOne, redriveSegment } from '../store/dead_letters.ts';
 import { idShape, makeCursor, readCursor } from './cursor.ts';
 import { register } from './register.ts';
@@ -26,6 +27,8 @@ export function registerDeadLetters(
     });
     return { dead_letters: page.items, next_cursor: page.below === null ? null : makeCursor(page.below, filter) };
   });
+
+  register(app, deadLetterRoutes.listDeadLetterGroups, ({ query }) => listDeadLetterGroups(db, query, allSegments));
 
   register(app, deadLetterRoutes.getDeadLetter, async ({ params: { run_id } }) => {
     const letter = isRunId(run_id, segments) ? await getDeadLetter(db, run_id) : null;

@@ -7,5 +7,6 @@ import type { ApiParts } from './server.ts';
 
 export function registerForecast(app: FastifyInstance, { db, allSegments }: ApiParts): void {
   const forecaster = new Forecaster({ db, segments: allSegments });
+  register(app, forecastRoutes.getForecastMinute, ({ query }) => forecaster.minute(query));
   register(app, forecastRoutes.getForecast, ({ query }) => forecaster.get(query));
 }

@@ -1,7 +1,7 @@
 // Schedules at the door: previews, the ledger of a job, calendars. The schedule of a job is part of the job (jobs.ts).
 import { type Calendar, defaults, type Occurrence, PunctualError, scheduleRoutes } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
-import { deleteCalendar, getCalendar, listCalendars } from '../store/calendars.ts';
+import { deleteCalendar, getCalendar, listCalendarJobs, listCalendars } from '../store/calendars.ts';
 import { getJob } from '../store/jobs.ts';
 import { listOccurrences, type OccurrenceRow } from '../store/schedules.ts';
 import { makeCursor, readCursor, timeShape } from './cursor.ts';
@@ -36,6 +36,10 @@ export function registerSchedules(app: FastifyInstance, { db, editor }: ApiParts
 
   register(app, scheduleRoutes.listCalendars, async () => ({ calendars: await listCalendars(db) }));
   register(app, scheduleRoutes.getCalendar, ({ params }) => findCalendar(params.name));
+  register(app, scheduleRoutes.listCalendarJobs, async ({ params: { name } }) => {
+    await findCalendar(name);
+    return { jobs: await listCalendarJobs(db, name) };
+  });
   register(app, scheduleRoutes.putCalendar, async ({ params: { name }, body }) => {
     await editor.putCalendar(name, body);
     return findCalendar(name);

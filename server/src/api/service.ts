@@ -1,6 +1,7 @@
 // The service at the door: health, readiness, metrics, the OpenAPI document and its page.
 import { buildOpenApi, components, errorTable, routes, serviceRoutes } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
+import { describeConfig } from '../config.ts';
 import { pingDatabase } from '../store/ping.ts';
 import { version } from '../version.ts';
 import { renderDocs } from './docs.ts';
@@ -9,12 +10,20 @@ import type { ApiParts } from './server.ts';
 
 const readyDeadlineMs = 2_000;
 
-export function registerService(app: FastifyInstance, { db, metrics, serverId, databaseVersion }: ApiParts): void {
+export function registerService(
+  app: FastifyInstance,
+  { config, db, metrics, serverId, databaseVersion }: ApiParts,
+): void {
   register(app, serviceRoutes.getHealth, async () => ({ status: 'ok' as const }));
   register(app, serviceRoutes.getReady, async () => {
     await pingDatabase(db, readyDeadlineMs);
     return { status: 'ready' as const, server_id: serverId, version, database: databaseVersion };
   });
+
+  register(app, serviceRoutes.getSettings, async () => ({
+    server_id: serverId,
+    settings: describeConfig(config).map(({ isDefault, ...setting }) => ({ ...setting, is_default: isDefault })),
+  }));
 
   app.get('/metrics', async (_, reply) => {
     reply.header('content-type', metrics.registry.contentType);

@@ -1,12 +1,18 @@
-// Workers at the door: the list, and the one call they speak.
+// Workers at the door: the list, the order to end, and the one call they speak.
 import { workerRoutes } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
+import { drainWorker } from '../dispatch/drain.ts';
 import { listWorkers } from '../store/workers.ts';
 import { RawJson, register } from './register.ts';
 import type { ApiParts } from './server.ts';
 
-export function registerWorkers(app: FastifyInstance, { db, sync }: ApiParts): void {
+export function registerWorkers(app: FastifyInstance, { db, sync, announcer }: ApiParts): void {
   register(app, workerRoutes.listWorkers, async () => ({ workers: await listWorkers(db) }));
+
+  register(app, workerRoutes.drainWorker, async ({ params: { worker_id } }) => ({
+    worker_id,
+    told: await drainWorker({ db, sync, announcer }, worker_id),
+  }));
 
   register(app, workerRoutes.syncWorker, async ({ params, body, request, reply }) => {
     const closed = new AbortController();

@@ -21,6 +21,8 @@ export interface Announcement {
   from: string;
   segments: number[];
   cancels: CancelOrder[];
+  /** Sessions of workers that are to end after what they run; servers of before do not say. */
+  drains?: string[];
   /** Segments whose runs others have come to depend on; servers of before do not say. */
   parents?: number[];
   /** Something waits that is due within this many ms. */
@@ -44,6 +46,8 @@ export interface AnnouncerOptions {
 const gatherMs = 5;
 /** PostgreSQL takes 8000 bytes; a cancel is about 130. */
 const maxCancels = 40;
+/** A session is about 40 bytes; an order that does not fit is said again. */
+const maxDrains = 20;
 /** A greeting this often; it also proves that the listening connection lives. */
 const greetEveryMs = 5_000;
 /** Three greetings missed: the other is gone. */
@@ -55,6 +59,7 @@ export class Announcer {
   readonly #parents = new Set<number>();
   readonly #listening: Loop;
   #cancels: CancelOrder[] = [];
+  readonly #drains = new Set<string>();
   #nextMs: number | null = null;
   #flow: 'changed' | 'freed' | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -75,6 +80,7 @@ export class Announcer {
     segments?: Iterable<number>;
     parents?: Iterable<number>;
     cancels?: readonly CancelOrder[];
+    drains?: Iterable<string>;
     nextMs?: number | null;
     flow?: Announcement['flow'];
   }): void {
@@ -82,6 +88,7 @@ export class Announcer {
     for (const segment of news.segments ?? []) this.#segments.add(segment);
     for (const segment of news.parents ?? []) this.#parents.add(segment);
     this.#cancels.push(...(news.cancels ?? []));
+    for (const session of news.drains ?? []) this.#drains.add(session);
     if (news.nextMs != null) this.#nextMs = Math.min(this.#nextMs ?? Number.POSITIVE_INFINITY, news.nextMs);
     if (news.flow != null && this.#flow !== 'changed') this.#flow = news.flow;
     this.#timer ??= setTimeout(() => void this.#send(), gatherMs);
@@ -103,12 +110,14 @@ export class Announcer {
       segments: [...this.#segments],
       parents: [...this.#parents],
       cancels: this.#cancels.splice(0, maxCancels),
+      drains: [...this.#drains].slice(0, maxDrains),
       next_ms: this.#nextMs,
       flow: this.#flow,
       newest_lane: this.#options.lanes.newest,
     };
     this.#segments.clear();
     this.#parents.clear();
+    this.#drains.clear();
     this.#nextMs = null;
     this.#flow = null;
     this.#timer = this.#cancels.length > 0 ? setTimeout(() => void this.#send(), gatherMs) : null;
@@ -173,6 +182,7 @@ function readAnnouncement(payload: string): Announcement {
     next_ms,
     flow = null,
     parents = [],
+    drains = [],
     newest_lane,
   } = JSON.parse(payload) as Announcement;
   const natural = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
@@ -183,10 +193,12 @@ function readAnnouncement(payload: string): Announcement {
     Array.isArray(cancels) &&
     cancels.every((cancel) => typeof cancel?.session_id === 'string' && typeof cancel.run_id === 'string') &&
     (next_ms === null || (Number.isFinite(next_ms) && next_ms >= 0)) &&
+    Array.isArray(drains) &&
+    drains.every((session) => typeof session === 'string') &&
     Array.isArray(parents) &&
     parents.every(natural) &&
     (flow === null || flow === 'changed' || flow === 'freed') &&
     natural(newest_lane);
   if (!fits) throw new Error(`no announcement: ${payload.slice(0, 200)}`);
-  return { from, segments, cancels, next_ms, flow, parents, newest_lane };
+  return { from, segments, cancels, drains, next_ms, flow, parents, newest_lane };
 }

@@ -37,6 +37,8 @@ export interface Session {
   accept: boolean;
   /** What the book says: the worker takes nothing new. */
   draining: boolean;
+  /** It was ordered to end after what it runs. */
+  drainOrdered: boolean;
   /** Runs the worker has or is about to get. */
   held: Map<string, Held>;
   /** Runs whose outcome has come, with the number of the call that brought it: a call that left before may still list them. */
@@ -77,6 +79,7 @@ export class Sessions {
       capability: '',
       accept: false,
       draining: false,
+      drainOrdered: false,
       held: new Map(),
       reported: new Map(),
       outbox: [],

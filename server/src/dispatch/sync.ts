@@ -93,7 +93,7 @@ export class Sync {
     session.seenAt = arrivedAt;
     if (newest) {
       session.call = request.n;
-      session.accept = request.accept && request.bye !== true;
+      session.accept = request.accept && request.bye !== true && !session.drainOrdered;
       // A call that will not wait leaves the one that does where it is.
       if (request.wait || request.bye === true) session.parked?.answer();
     }
@@ -117,6 +117,15 @@ export class Sync {
     const session = this.#options.sessions.get(sessionId);
     if (session === undefined) return;
     addCancels(session, [lease]);
+    session.parked?.answer();
+  }
+
+  /** Lets a worker that may be connected here take nothing new, and tells it so. */
+  drain(sessionId: string): void {
+    const session = this.#options.sessions.get(sessionId);
+    if (session === undefined || session.drainOrdered) return;
+    session.drainOrdered = true;
+    session.accept = false;
     session.parked?.answer();
   }
 
@@ -244,14 +253,15 @@ export class Sync {
   async #renew(session: Session, request: SyncRequest, arrivedAt: number): Promise<void> {
     const { db, leaseMs, heartbeatMs, renewer, claimer } = this.#options;
     const begunAt = monotonicMs();
+    const takes = request.accept && !session.drainOrdered;
     let alive = true;
     if (request.worker !== undefined) {
       alive = await registerSession(db, session, request.worker, leaseMs);
       session.worker = request.worker;
       if (alive) claimer.join(session);
-    } else if (arrivedAt - session.renewedAt > heartbeatMs / 4 || session.draining === request.accept) {
-      session.draining = !request.accept;
-      const renewal = await renewer.renew(session.session_id, !request.accept);
+    } else if (arrivedAt - session.renewedAt > heartbeatMs / 4 || session.draining === takes) {
+      session.draining = !takes;
+      const renewal = await renewer.renew(session.session_id, !takes);
       alive = renewal.alive;
       addCancels(session, renewal.cancels);
     } else {
@@ -333,7 +343,7 @@ export class Sync {
       margin_ms: marginMs,
       heartbeat_ms: heartbeatMs,
       describe: session.worker === null,
-      drain: false,
+      drain: session.drainOrdered,
       cancel,
       refused: refused.map(({ run_id, lease_id }) => ({ run_id, lease_id, code: 'lease_lost' })),
     });

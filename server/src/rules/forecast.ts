@@ -6,6 +6,8 @@ import { MINUTE_MS, type ScheduleRule } from './schedule/rule.ts';
 const HOUR_MS = 60 * MINUTE_MS;
 /** Times found before others may go first: some milliseconds. */
 const perCall = 1000;
+/** Later than that would surprise whoever chose the time. */
+const maxSpreadMs = 10 * MINUTE_MS;
 
 export interface ForecastWindow {
   /** Runs that start in [from_ms, to_ms). */
@@ -78,6 +80,16 @@ function* frequentStarts(rule: ScheduleRule, afterMs: number, window: ForecastWi
     const { count } = countBetween(rule, Math.max(from - 1 - delay, afterMs), until - 1 - delay, MINUTE_MS);
     yield [from, count];
   }
+}
+
+/** A spread that takes a schedule out of a crowded minute and leaves it at its pace; null when there is none. */
+export function spreadOf({ rule, fixed_delay }: ForecastSchedule, atMs: number): number | null {
+  if (fixed_delay || rule.jitter_ms > 0) return null;
+  const [first, second] = occurrencesAfter(rule, atMs - 1, { limit: 2 }).items;
+  if (first === undefined) return null;
+  const gap = second === undefined ? Number.POSITIVE_INFINITY : second.nominal_ms - first.nominal_ms;
+  const spread = Math.min(Math.floor(gap / 2 / MINUTE_MS) * MINUTE_MS, maxSpreadMs);
+  return spread < MINUTE_MS ? null : spread;
 }
 
 /** A rule as it is stored, without what is the job's own. */

@@ -1,12 +1,13 @@
 // The forecaster: answers how many runs start when. It computes one forecast at a time (forecast_look.ts) and keeps
 // answers for some seconds, so that a page that many people look at costs little.
-import { type Forecast, type ForecastQuery, PunctualError } from '@punctual/contract';
+import { type Forecast, type ForecastQuery, type Minute, type MinuteQuery, PunctualError } from '@punctual/contract';
 import { monotonicMs } from '../base/clock.ts';
 import { windowOf } from '../rules/forecast.ts';
 import { report } from '../rules/forecast_tally.ts';
+import { MINUTE_MS } from '../rules/schedule/rule.ts';
 import type { Database } from '../store/database.ts';
 import { databaseNow } from '../store/schedules.ts';
-import { lookAhead } from './forecast_look.ts';
+import { lookAhead, lookAtMinute } from './forecast_look.ts';
 
 export interface ForecasterParts {
   db: Database;
@@ -30,6 +31,8 @@ export class Forecaster {
   readonly #parts: ForecasterParts;
   readonly #kept = new Map<string, { answer: Promise<Forecast>; until: number }>();
   #last: Promise<unknown> = Promise.resolve();
+  /** Minutes that are being looked at. */
+  #minutes = 0;
 
   constructor(parts: ForecasterParts) {
     this.#parts = parts;
@@ -60,6 +63,29 @@ export class Forecaster {
     }
   }
 
+  /** Which schedules start runs in a minute; it takes its turn with the forecasts. */
+  async minute(query: MinuteQuery): Promise<Minute> {
+    if (this.#minutes >= maxUnderWay)
+      throw new PunctualError('overloaded', { detail: 'Other forecasts are under way.', retryAfterSeconds: 5 });
+    this.#minutes++;
+    try {
+      const answer = this.#last.then(() => this.#lookAtMinute(query));
+      this.#last = answer.catch(() => {});
+      return await answer;
+    } finally {
+      this.#minutes--;
+    }
+  }
+
+  async #lookAtMinute({ at, queue, type }: MinuteQuery): Promise<Minute> {
+    const { db, segments, budgetMs = defaultBudgetMs } = this.#parts;
+    const atMs = beginOf(at, await databaseNow(db), 'at');
+    const base_ms = Math.floor(atMs / MINUTE_MS) * MINUTE_MS;
+    const window = { from_ms: base_ms, to_ms: base_ms + MINUTE_MS, bucket_ms: MINUTE_MS, base_ms, buckets: 1 };
+    const look = await lookAtMinute({ db, segments, window, filter: { queue, type }, budgetMs });
+    return { at: new Date(base_ms).toISOString(), ...look };
+  }
+
   async #compute({ hours = 24, from, queue, type }: ForecastQuery): Promise<Forecast> {
     const { db, segments } = this.#parts;
     const nowMs = await databaseNow(db);
@@ -79,7 +105,7 @@ export class Forecaster {
   }
 }
 
-function beginOf(from: string | undefined, nowMs: number): number {
+function beginOf(from: string | undefined, nowMs: number, path = 'from'): number {
   if (from === undefined) return nowMs;
   const fromMs = Date.parse(from);
   const message = Number.isNaN(fromMs)
@@ -88,5 +114,5 @@ function beginOf(from: string | undefined, nowMs: number): number {
       ? 'must be within the next 366 days'
       : null;
   if (message === null) return Math.max(fromMs, nowMs);
-  throw new PunctualError('invalid_input', { detail: `from ${message}`, errors: [{ path: 'from', message }] });
+  throw new PunctualError('invalid_input', { detail: `${path} ${message}`, errors: [{ path, message }] });
 }

@@ -1,6 +1,7 @@
 // One look ahead for a forecast: reads the book page by page, asks the rules when each schedule starts runs, and adds up.
 // It promises to end: when its time is up it answers what it has and says that it is not complete. It never blocks the
 // process for long, and its memory does not grow with the number of schedules.
+import { limits, type MinuteJob } from '@punctual/contract';
 import { monotonicMs, pause } from '../base/clock.ts';
 import {
   bareRule,
@@ -10,6 +11,7 @@ import {
   type MinuteCounts,
   minuteCounts,
   minuteOf,
+  spreadOf,
 } from '../rules/forecast.ts';
 import { type Durations, durationsOf, newTally, type Tally, tally } from '../rules/forecast_tally.ts';
 import type { ScheduleRule } from '../rules/schedule/rule.ts';
@@ -23,6 +25,7 @@ import {
   readForecast,
   recentDurations,
 } from '../store/forecast.ts';
+import { getJob } from '../store/jobs.ts';
 
 export interface LookOptions {
   db: Database;
@@ -43,6 +46,7 @@ export interface Looked {
 }
 
 const pageSize = 2000;
+const lowestJob = '00000000-0000-0000-0000-000000000000';
 /** Of each segment: ten million runs that wait must not take the whole time. */
 const maxWaiting = 500_000;
 /** Others go first after so long. */
@@ -53,6 +57,39 @@ const recentPerSegment = 500;
 const enoughDurations = 20;
 const jobsPerType = 3;
 const maxTypesAsked = 100;
+
+export interface MinuteLook {
+  jobs: MinuteJob[];
+  complete: boolean;
+}
+
+/** Which schedules start runs in a window of a minute. */
+export async function lookAtMinute({ db, segments, window, filter, budgetMs }: LookOptions): Promise<MinuteLook> {
+  const pace = new Pace(budgetMs);
+  const jobs: MinuteJob[] = [];
+  for (const segment of segments) {
+    for (let after: string | undefined = lowestJob; after !== undefined; ) {
+      const rows = await readForecast(db, segment, { after, untilMs: window.to_ms, limit: pageSize, filter });
+      for (const row of rows) {
+        const counts = await countMinutes({ window, pace }, toSchedule(row));
+        if (counts === null || jobs.length >= limits.max_minute_jobs) return { jobs, complete: false };
+        await pace.breathe();
+        const runs = counts.get(0) ?? 0;
+        if (runs > 0) jobs.push(await toMinuteJob(db, row, runs, window));
+      }
+      after = rows.length < pageSize ? undefined : rows.at(-1)?.job_id;
+    }
+  }
+  return { jobs, complete: true };
+}
+
+async function toMinuteJob(db: Database, row: ForecastRow, runs: number, window: ForecastWindow): Promise<MinuteJob> {
+  const { job_id, queue, type } = row;
+  const schedule = toSchedule(row);
+  const name = (await getJob(db, job_id))?.name ?? type;
+  const spread_ms = spreadOf(schedule, window.from_ms);
+  return { job_id, name, queue, type, runs, jitter_ms: schedule.rule.jitter_ms, spread_ms };
+}
 
 export async function lookAhead({ db, segments, window, filter, budgetMs }: LookOptions): Promise<Looked> {
   const look: Look = {
@@ -130,7 +167,7 @@ async function addWaiting(look: Look, segment: number): Promise<void> {
 
 async function addSchedules(look: Look, segment: number): Promise<void> {
   const { db, window, filter, pace } = look;
-  let after = '00000000-0000-0000-0000-000000000000';
+  let after = lowestJob;
   for (;;) {
     if (pace.over) {
       look.complete = false;
@@ -172,7 +209,10 @@ async function countsOf(look: Look, row: ForecastRow): Promise<MinuteCounts | nu
 }
 
 /** Null: the time is up. */
-async function countMinutes({ window, pace }: Look, schedule: ForecastSchedule): Promise<MinuteCounts | null> {
+async function countMinutes(
+  { window, pace }: Pick<Look, 'window' | 'pace'>,
+  schedule: ForecastSchedule,
+): Promise<MinuteCounts | null> {
   const steps = minuteCounts(schedule, window);
   for (let step = steps.next(); ; step = steps.next()) {
     if (step.done === true) return step.value;

@@ -1,5 +1,5 @@
 // Calendars in the book: named, few, shared by schedules. What was asked for is kept as JSON and compiled when it is used.
-import type { Calendar, PutCalendar } from '@punctual/contract';
+import { type Calendar, type CalendarJobs, limits, type PutCalendar } from '@punctual/contract';
 import type { Queryable } from './database.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
@@ -54,6 +54,22 @@ export async function jobsWithCalendar(db: Queryable, name: string): Promise<str
     from punctual.schedules
     where calendar = ${name} and not ended`);
   return rows.map((row) => row.job_id);
+}
+
+/** The newest of these jobs, for people. */
+export async function listCalendarJobs(db: Queryable, name: string): Promise<CalendarJobs['jobs']> {
+  const rows = await db.query<{ job_id: string; name: string; next_fire_at: Date | null }>(sql`
+    select s.job_id, j.name, s.next_fire_at
+    from (
+      select segment, job_id, next_fire_at
+      from punctual.schedules
+      where calendar = ${name} and not ended
+      order by job_id desc
+      limit ${limits.max_calendar_jobs}
+    ) s
+    join punctual.jobs j using (segment, job_id)
+    order by s.job_id desc`);
+  return rows.map(({ next_fire_at, ...row }) => ({ ...row, next_time: next_fire_at?.toISOString() ?? null }));
 }
 
 function toCalendar({ name, definition, version, updated_at, jobs }: CalendarRow): Calendar {

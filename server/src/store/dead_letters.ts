@@ -166,7 +166,7 @@ async function redrive(db: Queryable, segment: number, which: Fragment, newRuns:
   return rows.map((row) => row.run_id);
 }
 
-function filtersOf(filter: Filter | RedriveMany): Fragment[] {
+export function filtersOf(filter: Filter | RedriveMany): Fragment[] {
   const { reason, q } = filter;
   return [
     ...laneConditions(filter, 'l'),

@@ -56,6 +56,18 @@ export async function extendSessions(
   return new Set(rows.map((row) => row.session_id));
 }
 
+/** The live sessions of a worker: more than one when two processes use one name. */
+export async function sessionsOf(
+  db: Queryable,
+  workerId: string,
+): Promise<{ session_id: string; draining: boolean }[]> {
+  return db.query(sql`
+    select session_id, draining
+    from punctual.workers
+    where worker_id = ${workerId} and ended_at is null and lease_until > now()
+    limit 100`);
+}
+
 /** The worker said goodbye. */
 export async function endSession(db: Queryable, sessionId: string): Promise<void> {
   await db.query(sql`
