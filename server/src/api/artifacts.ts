@@ -37,7 +37,7 @@ export function registerArtifacts(app: FastifyInstance, parts: ApiParts): void {
     const found = await listArtifacts(db, { after, limit: limit + 1, segments: allSegments });
     const last = found.length > limit ? found[limit - 1] : undefined;
     return {
-      artifacts: found.slice(0, limit).map(({ created: _, ...artifact }) => shown(artifact)),
+      artifacts: found.slice(0, limit).map(shown),
       next_cursor: last === undefined ? null : makeCursor(`${last.created} ${last.sha256}`, {}),
     };
   });
