@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import type { Artifact, Job, JobCreated } from '@punctual/contract';
+import type { Artifact, JobCreated } from '@punctual/contract';
 import { fresh, openFiles, sha256Of } from '../support/files.ts';
 import { terminalOf } from '../support/terminal.ts';
 
@@ -36,7 +36,7 @@ test('a file is uploaded, shown, listed, downloaded and deleted by its hash', as
 
   const create = ['jobs', 'create', '--json', '--binary', sha256, '--env', 'A=b', '--in', '1h', '--', '--all', 'x'];
   const { job_id } = JSON.parse(await succeeds(create)) as JobCreated;
-  const { executor } = await parsed<Job>(['jobs', 'show', job_id]);
+  const { executor } = await files.house.client.jobs.get(job_id);
   assert.deepEqual(executor, { kind: 'binary', sha256, args: ['--all', 'x'], env: { A: 'b' } });
   const used = await ask(['artifacts', 'delete', sha256]);
   assert.notEqual(used.code, 0);
