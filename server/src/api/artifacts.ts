@@ -52,14 +52,20 @@ export function registerArtifacts(app: FastifyInstance, parts: ApiParts): void {
     return { sha256 };
   });
 
-  register(app, artifactRoutes.publishArtifact, ({ params: { run_id }, body }) => {
-    if (!isRunId(run_id, segments)) throw new PunctualError('lease_lost');
-    return publishArtifact(db, run_id, body, segments);
+  const requireRun = async (runId: string): Promise<void> => {
+    const run = isRunId(runId, segments) ? await getRun(db, runId) : null;
+    if (run === null) throw new PunctualError('run_not_found', { detail: `No run has the id ${runId}.` });
+  };
+
+  register(app, artifactRoutes.publishArtifact, async ({ params: { run_id }, body }) => {
+    const published = isRunId(run_id, segments) ? await publishArtifact(db, run_id, body, segments) : null;
+    if (published !== null) return published;
+    await requireRun(run_id);
+    throw new PunctualError('lease_lost');
   });
 
   register(app, artifactRoutes.listRunArtifacts, async ({ params: { run_id } }) => {
-    const run = isRunId(run_id, segments) ? await getRun(db, run_id) : null;
-    if (run === null) throw new PunctualError('run_not_found', { detail: `No run has the id ${run_id}.` });
+    await requireRun(run_id);
     return { artifacts: await listRunArtifacts(db, run_id) };
   });
 
