@@ -236,7 +236,16 @@ export const artifactRoutes = {
     body: PublishArtifact,
     success: 201,
     response: RunArtifact,
-    errors: ['invalid_id', 'invalid_json', 'invalid_input', 'lease_lost', 'artifact_not_found', 'too_many_artifacts'],
+    errors: [
+      'invalid_id',
+      'invalid_json',
+      'invalid_input',
+      'run_not_found',
+      'lease_lost',
+      'artifact_not_found',
+      'too_many_artifacts',
+    ],
+    example: { lease_id: '01970000-0000-7000-8000-000000000002', name: 'report.pdf', sha256: example },
   }),
   listRunArtifacts: route({
     method: 'GET',

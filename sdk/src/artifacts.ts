@@ -174,9 +174,7 @@ async function openArtifact(
 ): Promise<Readable> {
   const path = fillPath(routes.getArtifactContent.path, { sha256 });
   const response = await ask(server, path, signal === undefined ? {} : { signal });
-  return response.body === null
-    ? Readable.from([])
-    : Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]);
+  return response.body === null ? Readable.from([]) : Readable.fromWeb(response.body);
 }
 
 async function downloadArtifact(

@@ -73,14 +73,14 @@ test('an artifact that a live or recurring job needs cannot be deleted; when the
 test('a job that names an artifact that is not there is refused, and nothing of it is stored', async () => {
   const { jobs, workflows } = files.house.client;
   const executor = binary(sha256Of(fresh(10)));
-  const before = await files.house.count('jobs');
+  const jobsBefore = await files.house.count('jobs');
   assert.equal(await refusal(jobs.create({ executor })), 'artifact_missing');
   assert.equal(await refusal(jobs.create({ executor, unique_key: 'a' })), 'artifact_missing');
   assert.equal(await refusal(jobs.createMany([{ type: 'echo' }, { executor }])), 'artifact_missing');
-  const steps = { first: { type: 'echo' }, then: { needs: ['first'], workflow: { steps: { inner: { executor } } } } };
+  const steps = { first: { type: 'echo' }, second: { needs: ['first'], workflow: { steps: { inner: { executor } } } } };
   assert.equal(await refusal(workflows.create({ steps })), 'artifact_missing');
   assert.equal(await refusal(workflows.schedule({ steps, cron_expression: '0 0 1 1 *' })), 'artifact_missing');
-  assert.equal(await files.house.count('jobs'), before);
+  assert.equal(await files.house.count('jobs'), jobsBefore);
   assert.equal(await files.house.count('workflows'), 0);
   // Those that came with it are not refused.
   const [fine, bad] = await Promise.allSettled([jobs.create({ type: 'echo' }), jobs.create({ executor })]);

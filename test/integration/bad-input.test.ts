@@ -225,8 +225,8 @@ test('a wrong Idempotency-Key is refused', async () => {
 describe('every route with an id', () => {
   const withId = Object.values(routes).filter((route) => /\{(job|run)_id\}/.test(route.path));
   for (const route of withId) {
-    const backfill = route.operation === 'createBackfill' ? routes.createBackfill.example : undefined;
-    const body = route.method === 'PUT' ? { priority: 1 } : backfill;
+    const example = 'example' in route && route.method === 'POST' ? route.example : undefined;
+    const body = route.method === 'PUT' ? { priority: 1 } : example;
     const path = (id: string): string => route.path.replace(/\{\w+\}/, id);
     const missing = route.path.startsWith('/dead-letters')
       ? 'dead_letter_not_found'

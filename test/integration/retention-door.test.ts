@@ -16,7 +16,7 @@ const house = await openHouse({ servers: 2, workers: 1 });
 after(() => house[Symbol.asyncDispose]());
 const lanes = new Lanes(house.db);
 const past = new Past({ lanes, query: (text, values = []) => house.db.query({ name: '', text, values }) });
-const policy = { runs_days: 30, logs_days: 14, submissions_days: 7, operations_days: 90, artifacts_days: 0 };
+const policy = { runs_days: 30, logs_days: 14, submissions_days: 7, operations_days: 90, artifacts_days: 7 };
 
 const ask = (words: string[]) =>
   runPunctual(words, { env: { PUNCTUAL_URL: house.url, DATABASE_URL: house.databaseUrl, TZ: 'UTC' } });

@@ -37,7 +37,7 @@ export function registerArtifacts(app: FastifyInstance, parts: ApiParts): void {
     const found = await listArtifacts(db, { after, limit: limit + 1, segments: allSegments });
     const last = found.length > limit ? found[limit - 1] : undefined;
     return {
-      artifacts: found.slice(0, limit).map(({ created: _, ...artifact }) => shown(artifact)),
+      artifacts: found.slice(0, limit).map(shown),
       next_cursor: last === undefined ? null : makeCursor(`${last.created} ${last.sha256}`, {}),
     };
   });
@@ -52,14 +52,20 @@ export function registerArtifacts(app: FastifyInstance, parts: ApiParts): void {
     return { sha256 };
   });
 
-  register(app, artifactRoutes.publishArtifact, ({ params: { run_id }, body }) => {
-    if (!isRunId(run_id, segments)) throw new PunctualError('lease_lost');
-    return publishArtifact(db, run_id, body, segments);
+  const requireRun = async (runId: string): Promise<void> => {
+    const run = isRunId(runId, segments) ? await getRun(db, runId) : null;
+    if (run === null) throw new PunctualError('run_not_found', { detail: `No run has the id ${runId}.` });
+  };
+
+  register(app, artifactRoutes.publishArtifact, async ({ params: { run_id }, body }) => {
+    const published = isRunId(run_id, segments) ? await publishArtifact(db, run_id, body, segments) : null;
+    if (published !== null) return published;
+    await requireRun(run_id);
+    throw new PunctualError('lease_lost');
   });
 
   register(app, artifactRoutes.listRunArtifacts, async ({ params: { run_id } }) => {
-    const run = isRunId(run_id, segments) ? await getRun(db, run_id) : null;
-    if (run === null) throw new PunctualError('run_not_found', { detail: `No run has the id ${run_id}.` });
+    await requireRun(run_id);
     return { artifacts: await listRunArtifacts(db, run_id) };
   });
 

@@ -22,7 +22,7 @@ export function partUrl(secret: string, signed: SignedPart): string {
     expires: String(expires),
     signature: signPart(secret, signed),
   });
-  return `/artifacts/${sha256}/parts/${part}?${query}`;
+  return `/artifacts/${sha256}/parts/${part}?${query.toString()}`;
 }
 
 export function isSignedBy(secret: string, signed: SignedPart, signature: string): boolean {

@@ -1,6 +1,13 @@
 // Artifacts as the door and the loops use them: the book and the store together. An upload is begun or joined, its parts
 // arrive in the store, completing verifies them and only then makes the artifact. What is over is removed by the sweep.
-import { type ArtifactOrUpload, type CreateArtifact, limits, PunctualError, type Upload } from '@punctual/contract';
+import {
+  type Artifact,
+  type ArtifactOrUpload,
+  type CreateArtifact,
+  limits,
+  PunctualError,
+  type Upload,
+} from '@punctual/contract';
 import type { Logger } from '../base/log.ts';
 import { missingParts, partBytesOf, partsOf, sizeOfPart } from '../rules/parts.ts';
 import {
@@ -155,6 +162,6 @@ export class Artifacts {
 }
 
 /** An artifact as people see it. */
-export function shown({ upload_id: _, ...artifact }: StoredArtifact) {
-  return artifact;
+export function shown({ sha256, size, name, content_type, created_at, used_at }: StoredArtifact): Artifact {
+  return { sha256, size, name, content_type, created_at, used_at };
 }

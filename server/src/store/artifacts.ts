@@ -77,6 +77,10 @@ export async function listArtifacts(
   return rows.map(({ created, ...row }) => ({ ...toArtifact(row), created }));
 }
 
+/** Many jobs may run the same program. */
+const pageOwners = 1000;
+const lowestId = '00000000-0000-0000-0000-000000000000';
+
 /**
  * Deletes an artifact unless a live or recurring job or a workflow needs it. First its row is locked, then the rows of the
  * jobs that refer to it: whoever gives a job another run locks that row too.
@@ -90,14 +94,18 @@ export async function deleteArtifact(db: Database, sha256: string, segments: num
       where segment = ${segment}::smallint and sha256 = ${sha256}
       for update`);
     if (locked.length === 0) return false;
-    const owners = await tx.query<{ owner_id: string }>(sql`
-      select owner_id
-      from punctual.artifact_refs
-      where segment = ${segment}::smallint and sha256 = ${sha256}`);
-    await requireIdle(
-      tx,
-      owners.map(({ owner_id }) => owner_id),
-    );
+    for (let after = lowestId, more = true; more; ) {
+      const owners = await tx.query<{ owner_id: string }>(sql`
+        select owner_id
+        from punctual.artifact_refs
+        where segment = ${segment}::smallint and sha256 = ${sha256} and owner_id > ${after}::uuid
+        order by owner_id
+        limit ${pageOwners}::integer`);
+      const ids = owners.map(({ owner_id }) => owner_id);
+      await requireIdle(tx, ids);
+      after = ids.at(-1) ?? after;
+      more = ids.length === pageOwners;
+    }
     await tx.query(sql`
       delete from punctual.artifact_refs
       where segment = ${segment}::smallint and sha256 = ${sha256}`);

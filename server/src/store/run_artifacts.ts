@@ -39,13 +39,13 @@ export async function listRunArtifacts(db: Queryable, runId: string): Promise<Ru
   return rows.map(toRunArtifact);
 }
 
-/** Publishes a file of a run that is leased by this lease; one of the same name is replaced. */
+/** Publishes a file of a run; one of the same name is replaced. Null when the run is not leased by this lease. */
 export async function publishArtifact(
   db: Database,
   runId: string,
   { lease_id, name, sha256 }: PublishArtifact,
   segments: number,
-): Promise<RunArtifact> {
+): Promise<RunArtifact | null> {
   const segment = segmentOf(runId);
   return db.transaction(async (tx) => {
     // Held until the commit: the run cannot end meanwhile, nor be granted again.
@@ -54,7 +54,7 @@ export async function publishArtifact(
       from punctual.running
       where segment = ${segment}::smallint and run_id = ${runId} and lease_id = ${lease_id}::uuid
       for update`);
-    if (run === undefined) throw new PunctualError('lease_lost');
+    if (run === undefined) return null;
     const before = await listRunArtifacts(tx, runId);
     const replaced = before.find((file) => file.name === name);
     if (replaced === undefined && before.length >= limits.max_run_artifacts)
