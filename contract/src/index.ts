@@ -1,4 +1,5 @@
 // The words of Punctual, all exported from here.
+import * as audit from './audit.ts';
 import * as backfills from './backfills.ts';
 import * as deadLetters from './dead_letters.ts';
 import * as dependencies from './dependencies.ts';
@@ -8,6 +9,7 @@ import * as forecast from './forecast.ts';
 import * as gates from './gates.ts';
 import * as jobs from './jobs.ts';
 import * as keyLimits from './key_limits.ts';
+import * as keys from './keys.ts';
 import * as logs from './logs.ts';
 import * as operations from './operations.ts';
 import * as problem from './problem.ts';
@@ -21,6 +23,8 @@ import * as service from './service.ts';
 import * as workers from './workers.ts';
 import * as workflows from './workflows.ts';
 
+export * from './access.ts';
+export * from './audit.ts';
 export * from './backfills.ts';
 export * from './dead_letters.ts';
 export * from './dependencies.ts';
@@ -32,6 +36,7 @@ export * from './forecast.ts';
 export * from './gates.ts';
 export * from './jobs.ts';
 export * from './key_limits.ts';
+export * from './keys.ts';
 export * from './limits.ts';
 export * from './logs.ts';
 export * from './openapi.ts';
@@ -65,6 +70,9 @@ export const routes = {
   ...operations.operationRoutes,
   ...keyLimits.keyLimitRoutes,
   ...retention.retentionRoutes,
+  ...keys.keyRoutes,
+  ...keys.sessionRoutes,
+  ...audit.auditRoutes,
   ...workers.workerRoutes,
   ...service.serviceRoutes,
 } as const satisfies Record<string, Route>;
@@ -120,6 +128,9 @@ export const components = {
   FairQueue: keyLimits.FairQueue,
   RetentionRule: retention.RetentionRule,
   RetentionPolicy: retention.RetentionPolicy,
+  ApiKey: keys.ApiKey,
+  Session: keys.Session,
+  AuditEntry: audit.AuditEntry,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,
   SyncRequest: workers.SyncRequest,

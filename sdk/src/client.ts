@@ -16,8 +16,10 @@ import { fillPath, routes } from '@punctual/contract/plain';
 import { backfillCalls } from './backfills.ts';
 import { deadLetterCalls } from './dead_letters.ts';
 import { breakerCalls, gateCalls, queueCalls } from './flow.ts';
+import { apiKeyOf } from './http/api-key.ts';
 import { HttpCaller } from './http/caller.ts';
 import { jobCalls } from './jobs.ts';
+import { auditCalls, keyCalls } from './keys.ts';
 import { limitCalls } from './limits.ts';
 import { logCalls } from './logs.ts';
 import { operationCalls } from './operations.ts';
@@ -29,6 +31,8 @@ import { workflowCalls } from './workflows.ts';
 export interface ClientOptions {
   /** Where a server is; http://127.0.0.1:7600 unless given. */
   url?: string | undefined;
+  /** The API key to send; that of PUNCTUAL_API_KEY unless given. */
+  apiKey?: string | undefined;
   /** The longest one request may take; 30 seconds unless given. */
   timeoutMs?: number | undefined;
   /** How often a request that is safe to repeat is sent again; 3 unless given. */
@@ -63,6 +67,8 @@ export class Client {
   readonly calendars: ReturnType<typeof calendarCalls>;
   readonly limits: ReturnType<typeof limitCalls>;
   readonly retention: ReturnType<typeof retentionCalls>;
+  readonly keys: ReturnType<typeof keyCalls>;
+  readonly audit: ReturnType<typeof auditCalls>;
   readonly workers: { list: () => Promise<WorkerList> };
   readonly #caller: HttpCaller;
 
@@ -72,6 +78,7 @@ export class Client {
       timeoutMs: options.timeoutMs ?? 30_000,
       retries: options.retries ?? 3,
       maxSockets: options.maxSockets ?? 100,
+      apiKey: apiKeyOf(options.apiKey),
     });
     this.url = this.#caller.url;
     const call: Call = (route, callOptions) => this.call(route, callOptions);
@@ -89,6 +96,8 @@ export class Client {
     this.calendars = calendarCalls(call);
     this.limits = limitCalls(call);
     this.retention = retentionCalls(call);
+    this.keys = keyCalls(call);
+    this.audit = auditCalls(call);
     this.workers = { list: () => this.call(routes.listWorkers, {}) };
   }
 

@@ -1,4 +1,6 @@
 // Everything a server does without being asked, on one page.
+import type { Budgets } from './access/budgets.ts';
+import { compareEveryMs, type Keyring } from './access/keyring.ts';
 import type { Logger } from './base/log.ts';
 import { type Loop, type LoopOptions, startLoop } from './base/loop.ts';
 import type { Metrics } from './base/metrics.ts';
@@ -53,6 +55,8 @@ export interface LoopsOptions {
   sync: Sync;
   announcer: Announcer;
   followers: Followers;
+  keyring: Keyring;
+  budgets: Budgets;
 }
 
 export interface Loops {
@@ -84,12 +88,15 @@ export interface Loops {
   awaited(segment: number): boolean;
   /** Runs of the segment were redriven. */
   retried(segment: number): void;
+  /** Keys or sessions have changed. */
+  keysChanged(): void;
   /** Lines or errors were stored that a search must find. */
   logged(): void;
   stop(): Promise<void>;
 }
 
 const hourMs = 3_600_000;
+const minuteMs = 60_000;
 const wordsEveryMs = 1_000;
 const tendEveryMs = 5_000;
 const flowEveryMs = 500;
@@ -113,6 +120,8 @@ export function startLoops({
   sync,
   announcer,
   followers,
+  keyring,
+  budgets,
 }: LoopsOptions): Loops {
   const all = Array.from({ length: segments }, (_, i) => i);
   const running: Loop[] = [];
@@ -278,6 +287,17 @@ export function startLoops({
   // Sessions that went to another server are forgotten.
   start({ name: 'silent', everyMs: config.heartbeat_ms, pass: () => sync.dropSilent() });
 
+  // What is known of keys is compared with the book; when keys were used is noted.
+  const keys = start({ name: 'keys', everyMs: compareEveryMs, pass: () => keyring.compare() });
+  start({
+    name: 'used keys',
+    everyMs: minuteMs,
+    async pass() {
+      await keyring.flushUsed();
+      budgets.forgetIdle();
+    },
+  });
+
   // Lines that other servers stored are found for those who follow.
   start({ name: 'tail', everyMs: tailEveryMs, pass: () => followers.poll() });
 
@@ -304,7 +324,14 @@ export function startLoops({
   });
 
   // History that is over is removed, a batch at a time.
-  const pruner = new Pruner({ db, segments: all, policy: policyOf(config), metrics, log });
+  const pruner = new Pruner({
+    db,
+    segments: all,
+    policy: policyOf(config),
+    auditDays: config.retain_audit_days,
+    metrics,
+    log,
+  });
   start({ name: 'prune', everyMs: hourMs, pass: () => pruner.pass() });
   // Indexes that partitions of an older version do not have yet.
   start({
@@ -354,6 +381,10 @@ export function startLoops({
     retried(segment) {
       unblocker.retried(segment);
       unblock.wake();
+    },
+    keysChanged() {
+      keyring.changed();
+      keys.wake();
     },
     logged() {
       hasLogged = true;

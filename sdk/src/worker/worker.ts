@@ -3,6 +3,7 @@
 // `start()` takes work until `stop()`, which waits for what is running and then says goodbye.
 import { Worker as Thread } from 'node:worker_threads';
 import type { Executor, Grant, SyncAnswer } from '@punctual/contract';
+import { apiKeyOf } from '../http/api-key.ts';
 import { ActiveRun, type Handler } from './active-run.ts';
 import { FatalError } from './errors.ts';
 import { checkLabel, defaultWorkerId, describeWorker } from './identity.ts';
@@ -17,6 +18,8 @@ import { drainOnSignals } from './signals.ts';
 export interface WorkerOptions {
   /** Where a server is; http://127.0.0.1:7600 unless given. */
   url?: string | undefined;
+  /** The API key to send, of the role worker; that of PUNCTUAL_API_KEY unless given. */
+  apiKey?: string | undefined;
   /** The name of this worker; made from host and process id unless given. */
   id?: string | undefined;
   /** How many runs it takes at once; 10 unless given. */
@@ -72,6 +75,7 @@ export class Worker {
     this.#executors = new Map(Object.entries(options.executors ?? {}));
     this.#threadOptions = {
       url: options.url ?? 'http://127.0.0.1:7600',
+      apiKey: apiKeyOf(options.apiKey),
       workerId: this.id,
       description: describeWorker({
         slots: options.slots ?? 10,

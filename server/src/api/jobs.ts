@@ -11,6 +11,7 @@ import {
   type ScheduleType,
 } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
+import type { Caller } from '../access/caller.ts';
 import { idFromKey, jobIdOfFirstRun, kindOf, segmentOf, timeOf } from '../base/ids.ts';
 import type { SubmitKey } from '../dispatch/submit.ts';
 import { type PreparedJob, prepareJob, prepareUpdate } from '../rules/job.ts';
@@ -20,6 +21,7 @@ import { cancelJob, pauseJob, resumeJob, runJobNow } from '../store/job_moves.ts
 import { getJob } from '../store/jobs.ts';
 import { listNeeds } from '../store/needs.ts';
 import { listJobRuns } from '../store/runs.ts';
+import { record } from './audited.ts';
 import { idShape, makeCursor, readCursor } from './cursor.ts';
 import { register } from './register.ts';
 import type { ApiParts } from './server.ts';
@@ -44,20 +46,23 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     prepareIt = editor.preparer(),
   ): Promise<PreparedJob> => (isRecurring(job) ? { ...job, schedule: await prepareIt(job.schedule_type, body) } : job);
 
-  register(app, jobRoutes.createJob, async ({ body, headers, request, reply }) => {
+  register(app, jobRoutes.createJob, async ({ body, headers, caller, request, reply }) => {
     const job = await withSchedule(prepare(prepareJob(body, Date.now(), defaultPriority)), body);
     const chosen = chosenId(headers['idempotency-key'], segments);
     // The body is hashed only where the hash is needed: a job whose id was chosen is compared with the one that has it.
-    const key = () => submitKey(headers['idempotency-key'], request.bodyText);
+    const key = () => submitKey(headers['idempotency-key'], request.bodyText, caller);
     const { jobs, replayed } =
       job.unique === null
-        ? await submitter.submit(await withNeeds(parts, [job], [body], false), chosen ?? key())
+        ? await submitter.submit(
+            await withNeeds(parts, [job], [body], { bulk: false, owner: caller.user_id }),
+            chosen ?? key(),
+          )
         : await uniqueSubmitter.submit([job], withId(key(), chosen?.job_id ?? null));
     if (replayed) reply.header('idempotency-replayed', 'true');
     return jobs[0] as (typeof jobs)[0];
   });
 
-  register(app, jobRoutes.createJobs, async ({ body, headers, request, reply }) => {
+  register(app, jobRoutes.createJobs, async ({ body, headers, caller, request, reply }) => {
     const prepared = prepareBulk(body as BulkRequest, checkJob, defaultPriority);
     const jobs: PreparedJob[] = [];
     const preparer = editor.preparer();
@@ -67,8 +72,8 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
           ? await named(`jobs[${i}]`, withSchedule(job, (body as BulkRequest).jobs[i] as CreateJob, preparer))
           : job,
       );
-    const ready = await withNeeds(parts, jobs, (body as BulkRequest).jobs, true);
-    const key = submitKey(headers['idempotency-key'], request.bodyText);
+    const ready = await withNeeds(parts, jobs, (body as BulkRequest).jobs, { bulk: true, owner: caller.user_id });
+    const key = submitKey(headers['idempotency-key'], request.bodyText, caller);
     const submitted = jobs.every(({ unique }) => unique === null)
       ? await submitter.submit(ready, key)
       : await uniqueSubmitter.submit(jobs, withId(key, null));
@@ -89,11 +94,14 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     return depends_on.length === 0 ? job : { ...job, depends_on };
   });
 
-  register(app, jobRoutes.updateJob, async ({ params: { job_id }, body, headers, reply }) => {
+  register(app, jobRoutes.updateJob, async ({ params: { job_id }, body, headers, request, reply }) => {
     requireJobId(job_id, segments);
     const update = prepare(prepareUpdate(body, Date.now()));
     const ifVersion = versionOf(headers['if-match']);
-    await editor.update(await findJob(job_id), update, ifVersion);
+    const before = await findJob(job_id);
+    await editor.update(before, update, ifVersion, async (tx) =>
+      record(tx, request, { id: job_id, before, after: await getJob(tx, job_id) }),
+    );
     tell({ segments: [segmentOf(job_id)], nextMs: 0 });
     if (update.recurring !== null) parts.planSoon(segmentOf(job_id));
     const job = await findJob(job_id);
@@ -240,10 +248,10 @@ function chosenId(key: string | undefined, segments: number): { job_id: string }
   throw new PunctualError('invalid_input', { detail, errors: [{ path: 'idempotency-key', message: detail }] });
 }
 
-/** Keys belong to a user; until there are users they all belong to nobody. */
-function submitKey(key: string | undefined, bodyText: string): SubmitKey | null {
+/** Keys belong to the user of the API key; those of API keys for everybody belong to nobody. */
+function submitKey(key: string | undefined, bodyText: string, { user_id }: Caller): SubmitKey | null {
   if (key === undefined) return null;
-  return { user_id: '', key, body_hash: hash('sha256', bodyText, 'base64url') };
+  return { user_id: user_id ?? '', key, body_hash: hash('sha256', bodyText, 'base64url') };
 }
 
 /** The key of a submit together with the id that its caller chose for the job. */

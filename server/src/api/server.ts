@@ -1,7 +1,9 @@
-// The HTTP server: limits, safety of the door, and all routes. The order of a request: host and origin, body, schema,
-// handler; every error leaves through errors.ts.
-import { limits, PunctualError } from '@punctual/contract';
-import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+// The HTTP server: limits, safety of the door, and all routes. The order of a request: who and whether (guard.ts), body,
+// schema, whose rows (own.ts), handler, audit log; every error leaves through errors.ts.
+import { limits } from '@punctual/contract';
+import fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
+import type { Budgets } from '../access/budgets.ts';
+import type { Keyring } from '../access/keyring.ts';
 import { newToken } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
@@ -17,14 +19,17 @@ import type { ScheduleEditor } from '../scheduler/edit.ts';
 import type { Workflows } from '../scheduler/workflows.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
+import { registerAudit } from './audit.ts';
 import { registerBackfills } from './backfills.ts';
 import { registerDashboard } from './dashboard.ts';
 import { registerDeadLetters } from './dead_letters.ts';
 import { answerErrors } from './errors.ts';
 import { registerFlow } from './flow.ts';
 import { registerForecast } from './forecast.ts';
+import { guardDoor } from './guard.ts';
 import { registerJobs } from './jobs.ts';
 import { registerKeyLimits } from './key_limits.ts';
+import { registerKeys } from './keys.ts';
 import { registerLogs } from './logs.ts';
 import { registerOperations } from './operations.ts';
 import { registerRetention } from './retention.ts';
@@ -38,6 +43,8 @@ import { registerWorkflows } from './workflows.ts';
 
 export interface ApiParts {
   config: Config;
+  keyring: Keyring;
+  budgets: Budgets;
   db: Database;
   log: Logger;
   metrics: Metrics;
@@ -66,6 +73,8 @@ export interface ApiParts {
   ended: (segment: number, runIds: readonly string[]) => void;
   /** Runs of the segment were redriven. */
   retried: (segment: number) => void;
+  /** Keys or sessions were changed: every server must know. */
+  keysChanged: () => Promise<void>;
   workflows: Workflows;
   /** Wakes whoever should know that runs became ready or wait for a time. */
   tell: (what: { segments?: Iterable<number>; nextMs?: number | null }) => void;
@@ -91,7 +100,9 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   });
   app.decorateRequest('bodyText', '');
   acceptJson(app);
-  guardDoor(app, parts.config);
+  app.decorateRequest('isRecorded', false);
+  app.decorate('door', { db: parts.db, segments: parts.segments });
+  guardDoor(app, parts);
   measure(app, parts.metrics);
   answerErrors(app, parts.log);
   registerJobs(app, parts);
@@ -107,6 +118,8 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   registerWorkflows(app, parts);
   registerWorkflowMoves(app, parts);
   registerRetention(app, parts);
+  registerKeys(app, parts);
+  registerAudit(app, parts);
   registerWorkers(app, parts);
   registerService(app, parts);
   registerDashboard(app);
@@ -130,28 +143,6 @@ function acceptJson(app: FastifyInstance): void {
     if (body === '') done(null, undefined);
     else void parse(request, body as string, done);
   });
-}
-
-/** Without keys a page of another site must not be able to speak to us through the user's browser. */
-function guardDoor(app: FastifyInstance, config: Config): void {
-  // Hooks with callbacks, not promises: they run for every request.
-  app.addHook('onRequest', (request, reply, done) => {
-    reply
-      .header('x-content-type-options', 'nosniff')
-      .header('referrer-policy', 'no-referrer')
-      .header('x-request-id', request.id);
-    const local = config.trust_network || isLocalHost(request.headers.host);
-    if (local && (request.method === 'GET' || !isForeignOrigin(request))) done();
-    else done(new PunctualError('host_not_allowed'));
-  });
-}
-
-function isLocalHost(host: string | undefined): boolean {
-  return host === undefined || /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i.test(host);
-}
-
-function isForeignOrigin({ headers }: FastifyRequest): boolean {
-  return headers.origin !== undefined && headers.origin.replace(/^https?:\/\//, '') !== headers.host;
 }
 
 function measure(app: FastifyInstance, metrics: Metrics): void {

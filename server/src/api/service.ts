@@ -16,7 +16,7 @@ export function registerService(app: FastifyInstance, { db, metrics, serverId, d
     return { status: 'ready' as const, server_id: serverId, version, database: databaseVersion };
   });
 
-  app.get('/metrics', async (_, reply) => {
+  app.get('/metrics', { config: { access: { role: 'viewer', rows: 'all' } } }, async (_, reply) => {
     reply.header('content-type', metrics.registry.contentType);
     return metrics.registry.metrics();
   });

@@ -1,22 +1,28 @@
 // Workers at the door: the list, and the one call they speak.
-import { workerRoutes } from '@punctual/contract';
+import { PunctualError, workerRoutes } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { listWorkers } from '../store/workers.ts';
 import { RawJson, register } from './register.ts';
 import type { ApiParts } from './server.ts';
 
-export function registerWorkers(app: FastifyInstance, { db, sync }: ApiParts): void {
+export function registerWorkers(app: FastifyInstance, { db, sync, keyring }: ApiParts): void {
   register(app, workerRoutes.listWorkers, async () => ({ workers: await listWorkers(db) }));
 
-  register(app, workerRoutes.syncWorker, async ({ params, body, request, reply }) => {
+  register(app, workerRoutes.syncWorker, async ({ params, body, caller, request, reply }) => {
     const closed = new AbortController();
     const onClose = (): void => {
       if (!reply.raw.writableFinished) closed.abort();
     };
     request.raw.socket.once('close', onClose);
+    // A worker whose key is revoked while it waits gets nothing more.
+    const entitled = keyring.watch(caller);
+    entitled.signal.addEventListener('abort', () => closed.abort());
     try {
-      return new RawJson(await sync.call(params.worker_id, body, closed.signal));
+      const answer = await sync.call(params.worker_id, body, closed.signal);
+      if (entitled.signal.aborted) throw new PunctualError('key_invalid');
+      return new RawJson(answer);
     } finally {
+      entitled.forget();
       request.raw.socket.off('close', onClose);
     }
   });

@@ -6,7 +6,7 @@
 // first run of a job bears the job's id with another kind: it is found without an index by job.
 import { randomFillSync, randomUUID } from 'node:crypto';
 
-export const idKinds = { job: 0, first_run: 1, run: 2, backfill: 3, operation: 4, workflow: 5 } as const;
+export const idKinds = { job: 0, first_run: 1, run: 2, backfill: 3, operation: 4, workflow: 5, audit: 15 } as const;
 export type IdKind = keyof typeof idKinds;
 
 const hex = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'));
@@ -111,7 +111,7 @@ function hex32(n: number): string {
 }
 
 function tail(kind: IdKind, segment: number): string {
-  return `${idKinds[kind]}${(segment | 0x1000).toString(16).slice(1)}`;
+  return `${idKinds[kind].toString(16)}${(segment | 0x1000).toString(16).slice(1)}`;
 }
 
 /** The time in hex; the counter keeps the ids of one process in order within a millisecond, and when the clock steps back. */

@@ -27,6 +27,8 @@ export interface Announcement {
   next_ms: number | null;
   /** The rules of queues and types have changed, or a place under one of their limits is free; SQL does not say. */
   flow?: 'changed' | 'freed' | null;
+  /** API keys or sessions have changed; servers of before do not say. */
+  keys?: boolean;
   /** The newest lane the speaker knows, 0 for none: work may lie in one that the hearer does not know yet. */
   newest_lane: number;
 }
@@ -57,6 +59,7 @@ export class Announcer {
   #cancels: CancelOrder[] = [];
   #nextMs: number | null = null;
   #flow: 'changed' | 'freed' | null = null;
+  #keys = false;
   #timer: NodeJS.Timeout | null = null;
   #client: pg.Client | null = null;
   #heardAt = Number.NEGATIVE_INFINITY;
@@ -77,6 +80,7 @@ export class Announcer {
     cancels?: readonly CancelOrder[];
     nextMs?: number | null;
     flow?: Announcement['flow'];
+    keys?: boolean;
   }): void {
     if (this.#alone) return;
     for (const segment of news.segments ?? []) this.#segments.add(segment);
@@ -84,6 +88,7 @@ export class Announcer {
     this.#cancels.push(...(news.cancels ?? []));
     if (news.nextMs != null) this.#nextMs = Math.min(this.#nextMs ?? Number.POSITIVE_INFINITY, news.nextMs);
     if (news.flow != null && this.#flow !== 'changed') this.#flow = news.flow;
+    if (news.keys === true) this.#keys = true;
     this.#timer ??= setTimeout(() => void this.#send(), gatherMs);
   }
 
@@ -105,12 +110,14 @@ export class Announcer {
       cancels: this.#cancels.splice(0, maxCancels),
       next_ms: this.#nextMs,
       flow: this.#flow,
+      ...(this.#keys ? { keys: true } : {}),
       newest_lane: this.#options.lanes.newest,
     };
     this.#segments.clear();
     this.#parents.clear();
     this.#nextMs = null;
     this.#flow = null;
+    this.#keys = false;
     this.#timer = this.#cancels.length > 0 ? setTimeout(() => void this.#send(), gatherMs) : null;
     try {
       await notify(this.#options.db, JSON.stringify(announcement));
@@ -173,6 +180,7 @@ function readAnnouncement(payload: string): Announcement {
     next_ms,
     flow = null,
     parents = [],
+    keys = false,
     newest_lane,
   } = JSON.parse(payload) as Announcement;
   const natural = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
@@ -186,7 +194,8 @@ function readAnnouncement(payload: string): Announcement {
     Array.isArray(parents) &&
     parents.every(natural) &&
     (flow === null || flow === 'changed' || flow === 'freed') &&
+    typeof keys === 'boolean' &&
     natural(newest_lane);
   if (!fits) throw new Error(`no announcement: ${payload.slice(0, 200)}`);
-  return { from, segments, cancels, next_ms, flow, parents, newest_lane };
+  return { from, segments, cancels, next_ms, flow, parents, keys, newest_lane };
 }
