@@ -71,7 +71,7 @@ export class House implements AsyncDisposable {
 
   async addWorker(
     handlers: Handlers,
-    options: { id?: string; slots?: number; url?: string; queues?: string[]; labels?: string[] } = {},
+    options: { id?: string; slots?: number; url?: string; queues?: string[]; labels?: string[]; apiKey?: string } = {},
   ): Promise<Worker> {
     const worker = new Worker({ url: this.url, handlers, slots: 5, ...options });
     this.#workers.add(worker);
