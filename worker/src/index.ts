@@ -17,6 +17,8 @@ const report_ms = 1_000;
 
 export interface StockWorkerOptions {
   url: string;
+  /** What it sends to the server; of the role worker. */
+  apiKey?: string | undefined;
   id?: string | undefined;
   slots: number;
   /** The queues it serves; null for all. */

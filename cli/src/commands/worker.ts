@@ -57,7 +57,7 @@ function parseNames(text: string): string[] {
   return names;
 }
 
-async function work({ config, output, url }: Session, given: Given): Promise<number> {
+async function work({ config, output, url, apiKey }: Session, given: Given): Promise<number> {
   const { describeIsolation, probeIsolation, startStockWorker } = await import('@punctual/worker');
   const builtin = given.builtin === true;
   const queues = given.queues ?? config.worker_queues;
@@ -67,6 +67,7 @@ async function work({ config, output, url }: Session, given: Given): Promise<num
   const shell = (given.allowShell ?? config.allow_shell) ? await probeIsolation(shellSettings(config)) : null;
   const worker = await startStockWorker({
     url,
+    ...(apiKey === null ? {} : { apiKey }),
     ...(id === null ? {} : { id }),
     slots,
     queues: queues.length === 0 ? null : [...queues],

@@ -68,14 +68,15 @@ export class Worker {
 
   constructor(options: WorkerOptions) {
     this.#options = options;
-    this.#redactor = new Redactor(options.redact);
+    const apiKey = apiKeyOf(options.apiKey);
+    this.#redactor = new Redactor([...(options.redact ?? []), ...(apiKey === undefined ? [] : [apiKey])]);
     this.id = options.id ?? defaultWorkerId();
     checkLabel('the worker id', this.id);
     this.#handlers = new Map(Object.entries(options.handlers ?? {}));
     this.#executors = new Map(Object.entries(options.executors ?? {}));
     this.#threadOptions = {
       url: options.url ?? 'http://127.0.0.1:7600',
-      apiKey: apiKeyOf(options.apiKey),
+      apiKey,
       workerId: this.id,
       description: describeWorker({
         slots: options.slots ?? 10,
