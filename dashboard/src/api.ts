@@ -11,6 +11,7 @@ import type {
   Run,
   RunPage,
   RunStatus,
+  Session,
   WorkerList,
 } from '@punctual/contract';
 
@@ -74,6 +75,23 @@ export function createJob(job: CreateJob): Promise<JobCreated> {
   return call('jobs', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(job) });
 }
 
+export const getSession = (signal: AbortSignal) => call<Session>('session', { signal });
+export const deleteSession = () => call<unknown>('session', { method: 'DELETE' });
+export function createSession(key: string): Promise<Session> {
+  const headers = { 'content-type': 'application/json' };
+  return call('session', { method: 'POST', headers, body: JSON.stringify({ key }) });
+}
+
+let tellSignedOut = () => {};
+
+/** Who is told that the server asks for a key; answers how to be told no more. */
+export function onSignedOut(tell: () => void): () => void {
+  tellSignedOut = tell;
+  return () => {
+    tellSignedOut = () => {};
+  };
+}
+
 async function call<T>(path: string, init: RequestInit): Promise<T> {
   const timeout = AbortSignal.timeout(timeoutMs);
   const signal = init.signal == null ? timeout : AbortSignal.any([init.signal, timeout]);
@@ -87,6 +105,7 @@ async function call<T>(path: string, init: RequestInit): Promise<T> {
     throw new Unreachable(`The server at ${location.origin} does not answer.`, { cause });
   }
   if (answer.ok) return body as T;
+  if (answer.status === 401) tellSignedOut();
   if (typeof body === 'object' && body !== null && 'code' in body) throw new ApiProblem(body as Problem);
   throw new Unreachable(`${location.origin} answered ${answer.status}, but not as a Punctual server does.`);
 }

@@ -3,6 +3,7 @@ import { StrictMode, useEffect, useRef } from 'react';
 import { createRoot } from 'react-dom/client';
 import { getReady } from './api.ts';
 import { type Place, useLive, usePlace } from './live.ts';
+import { SignedIn } from './pages/login.tsx';
 import { RunPage } from './pages/run.tsx';
 import { RunsPage } from './pages/runs.tsx';
 import { WorkersPage } from './pages/workers.tsx';
@@ -30,7 +31,9 @@ function App() {
       <Header ready={ready.data} section={place.parts[0] ?? 'runs'} />
       <Banner />
       <main ref={main} tabIndex={-1}>
-        <Page place={place} />
+        <SignedIn>
+          <Page place={place} />
+        </SignedIn>
       </main>
     </>
   );
