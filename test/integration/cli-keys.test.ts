@@ -46,7 +46,9 @@ test('the first key is made on the database; then keys are made, listed, rotated
   const without = await runPunctual(['jobs', 'list'], { env: { PUNCTUAL_URL: house.url } });
   assert.equal(without.code, 1);
   assert.match(without.stderr, /asks for an API key[^]*PUNCTUAL_API_KEY or --api-key/);
-  const given = await runPunctual(['keys', 'whoami', '--api-key', PUNCTUAL_API_KEY], { env: { PUNCTUAL_URL: house.url } });
+  const given = await runPunctual(['keys', 'whoami', '--api-key', PUNCTUAL_API_KEY], {
+    env: { PUNCTUAL_URL: house.url },
+  });
   assert.match(given.stdout, /^made by hand, role admin$/m);
 });
 

@@ -172,7 +172,7 @@ describe('a key of a user', () => {
     assert.match(token, /^[0-9a-f-]{36}$/);
     const viewer = (await open.makeKey('viewer', { user_id: 'ann' })).secret;
     const path = `${open.house.url}/workflows/${workflow_id}`;
-    for (const looked of [`${path}`, `${path}/steps/approval`]) {
+    for (const looked of [path, `${path}/steps/approval`]) {
       const { status, body } = await ask(looked, { key: viewer });
       assert.equal(status, 200);
       assert.ok(!JSON.stringify(body).includes(token), looked);

@@ -22,7 +22,7 @@ export function addAudit(audit: Command): void {
 }
 
 async function list({ client, output }: ClientSession, given: Record<string, unknown>): Promise<void> {
-  const page = await client.audit.list(valuesOf(flags, given) as AuditQuery);
+  const page = await client.audit.list(valuesOf(flags, given));
   const head = ['WHEN', 'WHO', 'USER', 'FROM', 'DID', 'TO', 'AFTER'];
   printPage(page, page.entries, { output, head, row, none: 'no change fits', more: 'punctual audit' });
 }

@@ -104,7 +104,7 @@ async function rotateKey(
   keyId: string,
   given: Record<string, unknown>,
 ): Promise<void> {
-  printSecret(output, await client.keys.rotate(keyId, valuesOf(rotateFlags, given) as RotateKey));
+  printSecret(output, await client.keys.rotate(keyId, valuesOf(rotateFlags, given)));
 }
 
 async function whoAmI({ client, output }: ClientSession): Promise<void> {

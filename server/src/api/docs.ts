@@ -104,7 +104,7 @@ ${body === undefined ? undefined : html`<h4>Body</h4>${fieldTable(body.schema, s
 function accessWords(operation: OperationObject): string {
   const roles = operation['x-roles'];
   if (roles === undefined) return 'Needs no key.';
-  const whose = { own: '; a key of a user meets only that user\'s rows', all: '; not for keys of a user' }[
+  const whose = { own: "; a key of a user meets only that user's rows", all: '; not for keys of a user' }[
     operation['x-rows'] ?? ''
   ];
   return `Needs a key of the role ${roles.join(', ')}${whose ?? ''}.`;

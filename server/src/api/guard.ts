@@ -26,11 +26,21 @@ export function guardDoor(app: FastifyInstance, guards: Guards): void {
     try {
       const admitted = admit(request, reply, guards);
       if (admitted === null) done();
-      else admitted.then(() => done(), done);
+      else void later(admitted, done);
     } catch (error) {
       done(error as Error);
     }
   });
+}
+
+async function later(admitted: Promise<void>, done: (error?: Error) => void): Promise<void> {
+  try {
+    await admitted;
+  } catch (error) {
+    done(error as Error);
+    return;
+  }
+  done();
 }
 
 /** null: admitted without asking anybody. */

@@ -87,8 +87,9 @@ function claim(bag: Bag, user: string, path: string): void {
   bag.user_id = user;
 }
 
-function hasUser(schema: Route['query']): boolean {
-  return (schema as { properties?: Bag } | undefined)?.properties?.user_id !== undefined;
+function hasUser(schema: object | undefined): boolean {
+  const { properties } = (schema ?? {}) as { properties?: Bag };
+  return properties?.user_id !== undefined;
 }
 
 function isBag(value: unknown): value is Bag {
