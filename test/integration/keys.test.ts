@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Client } from '@punctual/sdk';
 import { readConfig, StartError, startServer } from '@punctual/server';
+import { Keyring } from '@punctual/server/internal/access/keyring';
 import { openLog } from '@punctual/server/internal/base/log';
+import { pruneKeys } from '@punctual/server/internal/store/keys';
 import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
 import { ask, type LockedHouse, openLockedHouse } from '../support/keys.ts';
@@ -160,6 +162,10 @@ describe('a key', () => {
     const { key_id, secret } = await open.makeKey('viewer');
     await ask(`${open.house.url}/jobs`, { key: secret });
     assert.equal((await open.client.keys.get(key_id)).last_used_at, null, 'not with the request');
+    const keyring = new Keyring({ db: open.house.db, mode: 'on', rates: { of: () => null } });
+    await keyring.find('key', secret, 'here');
+    await keyring.flushUsed();
+    assert.notEqual((await open.client.keys.get(key_id)).last_used_at, null);
   });
 
   test('many requests with unknown keys are refused without asking the book, and good keys go on', async () => {
@@ -188,6 +194,7 @@ test('a server on loopback is open until the first key is made, and then nowhere
   const client = new Client({ url: second ?? '', apiKey: String(made.body['secret']) });
   await client.keys.revoke(String(made.body['key_id']));
   client.close();
+  assert.equal(await pruneKeys(house.db, 0), 0, 'the newest key stays, whatever became of it');
   assert.equal((await ask(`${second}/jobs`)).status, 401, 'a server without a good key is not open again');
 });
 
