@@ -2,8 +2,8 @@
 #
 #   docker build -t punctual .
 #
-# A container that others reach has to listen on 0.0.0.0. There are no API keys yet, so the server does that only with
-# PUNCTUAL_TRUST_NETWORK=true: publish its port on 127.0.0.1, or keep it within a network you trust. See compose.yaml.
+# A container that others reach has to listen on 0.0.0.0. Then it asks for API keys (PUNCTUAL_AUTH=on makes and
+# prints the first), or with PUNCTUAL_TRUST_NETWORK=true for none: publish its port on 127.0.0.1 then. See compose.yaml.
 FROM node:20-bookworm-slim AS build
 WORKDIR /app
 COPY . .

@@ -50,6 +50,10 @@ const hints: Partial<Record<ErrorCode, string>> = {
   calendar_not_found: '`punctual calendars list` shows the calendars there are.',
   calendar_in_use:
     '`punctual jobs update ID --calendar none` takes it from a job; `punctual calendars show` says how many use it.',
+  key_missing:
+    'Give it with PUNCTUAL_API_KEY or --api-key; `punctual keys create --role admin` with DATABASE_URL makes the first.',
+  key_invalid: 'PUNCTUAL_API_KEY or --api-key holds another one; `punctual keys list` shows the keys there are.',
+  key_not_found: '`punctual keys list` shows the keys there are.',
   run_ended: '`punctual runs show` shows its outcome.',
   job_running: 'Wait for it, or stop it with `punctual jobs cancel`.',
   job_ended: '`punctual jobs run-now` gives a completed job a new run.',

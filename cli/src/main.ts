@@ -156,6 +156,18 @@ const entries: Entry[] = [
     load: async () => (await import('./commands/workers.ts')).addWorkers,
   },
   {
+    name: 'keys',
+    summary: 'Make, list, revoke and rotate API keys',
+    group: caring,
+    load: async () => (await import('./commands/keys.ts')).addKeys,
+  },
+  {
+    name: 'audit',
+    summary: 'Show who changed what through the API',
+    group: caring,
+    load: async () => (await import('./commands/audit.ts')).addAudit,
+  },
+  {
     name: 'doctor',
     summary: 'Examine this installation and say what is wrong',
     group: caring,
@@ -194,6 +206,7 @@ async function buildProgram(words: readonly string[]): Promise<Command> {
     .showHelpAfterError('(--help shows how it is used)')
     .version(version(), '-V, --version', 'Print the version')
     .option('--url <url>', 'Where the server is, instead of PUNCTUAL_URL')
+    .option('--api-key <key>', 'The API key to send, instead of PUNCTUAL_API_KEY')
     .option('--json', 'Print JSON, for machines')
     .option('--verbose', 'Show where an unexpected failure happened')
     .helpOption('-h, --help', 'Show how it is used')

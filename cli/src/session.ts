@@ -8,6 +8,7 @@ import { createOutput, type Output } from './output.ts';
 
 export interface Globals {
   url?: string;
+  apiKey?: string;
   json?: boolean;
   verbose?: boolean;
 }
@@ -16,6 +17,8 @@ export interface Session {
   config: Config;
   /** Where the server is: --url, else PUNCTUAL_URL, else its default. */
   url: string;
+  /** What to send: --api-key, else PUNCTUAL_API_KEY. */
+  apiKey: string | null;
   output: Output;
   verbose: boolean;
   /** For errors of usage: `command.error(…)`. */
@@ -39,16 +42,19 @@ export function locally<A extends unknown[]>(work: Work<Session, A>): (...args: 
 
 /** An action that asks the server. */
 export function remotely<A extends unknown[]>(work: Work<ClientSession, A>): (...args: unknown[]) => Promise<void> {
-  return locally<A>(async (session, ...args) => {
-    const { Client } = await import('@punctual/sdk');
-    // A person waits at the other end: a server that is not there should be reported at once.
-    const client = new Client({ url: session.url, retries: 1 });
-    try {
-      return await work({ ...session, client }, ...args);
-    } finally {
-      client.close();
-    }
-  });
+  return locally<A>((session, ...args) => withClient(session, (opened) => work(opened, ...args)));
+}
+
+/** Does something with a client of the server. */
+export async function withClient<T>(session: Session, work: (session: ClientSession) => Promise<T>): Promise<T> {
+  const { Client } = await import('@punctual/sdk');
+  // A person waits at the other end: a server that is not there should be reported at once.
+  const client = new Client({ url: session.url, retries: 1, apiKey: session.apiKey ?? undefined });
+  try {
+    return await work({ ...session, client });
+  } finally {
+    client.close();
+  }
 }
 
 function openSession(command: Command): Session {
@@ -57,6 +63,7 @@ function openSession(command: Command): Session {
   return {
     config,
     url: globals.url ?? config.url,
+    apiKey: globals.apiKey ?? config.api_key,
     output: createOutput({ json: globals.json === true }),
     verbose: globals.verbose === true,
     command,

@@ -16,10 +16,20 @@ export const errorTable = {
     status: 400,
     meaning: 'The id is not one of ours; ids are UUIDs as given by the answer that created the thing.',
   },
+  key_missing: {
+    status: 401,
+    meaning: 'This server asks for an API key: send it as `Authorization: Bearer pk_…`, or sign in to the dashboard.',
+  },
+  key_invalid: { status: 401, meaning: 'The API key or session is not known, was revoked, or has expired.' },
+  role_missing: { status: 403, meaning: 'The role of the API key does not allow this; `detail` says which one does.' },
+  wrong_user: {
+    status: 403,
+    meaning: 'The API key belongs to one user, and the request names another one or concerns all of them.',
+  },
   host_not_allowed: {
     status: 403,
     meaning:
-      'The request came under a foreign host name or from a page of another origin; a server without keys answers only its own.',
+      'The request came from a page of another origin, or under a foreign host name; a server without keys answers only its own.',
   },
   invalid_signature: {
     status: 403,
@@ -55,6 +65,7 @@ export const errorTable = {
     status: 404,
     meaning: 'No delivery that was given up has this id; it has arrived, or is being sent, or was forgotten.',
   },
+  key_not_found: { status: 404, meaning: 'No API key has this id.' },
   limit_not_found: { status: 404, meaning: 'No such limit is set.' },
   artifact_not_found: { status: 404, meaning: 'No artifact has this sha256; it was never uploaded, or is removed.' },
   upload_not_found: {
@@ -118,6 +129,11 @@ export const errorTable = {
     status: 412,
     meaning: 'The job was changed since you read it (If-Match does not match); read it again, then update.',
   },
+  key_ended: { status: 409, meaning: 'The API key was revoked or has expired; make a new one.' },
+  too_many_keys: {
+    status: 409,
+    meaning: 'There are as many API keys as may be, ended ones included; those go some time after their end.',
+  },
   too_many_rules: {
     status: 409,
     meaning:
@@ -178,6 +194,14 @@ export const errorTable = {
   too_many_uploads: {
     status: 429,
     meaning: 'Too many uploads have not ended; complete some, or wait until they expire.',
+  },
+  rate_limited: {
+    status: 429,
+    meaning: 'The API key has used up its requests; try again after Retry-After seconds.',
+  },
+  too_many_attempts: {
+    status: 429,
+    meaning: 'Too many requests with unknown API keys came from this address; try again after Retry-After seconds.',
   },
   overloaded: { status: 429, meaning: 'Too much is waiting to be written; try again after Retry-After seconds.' },
   internal: { status: 500, meaning: 'A fault of the server; the request id finds it in the log.' },

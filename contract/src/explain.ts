@@ -60,6 +60,7 @@ export const explainRoutes = {
     method: 'GET',
     path: '/runs/{run_id}/explain',
     operation: 'explainRun',
+    access: { role: 'viewer', rows: 'own' },
     tag: 'runs',
     summary: 'Why is it waiting?',
     params: closed({ run_id: Id }),

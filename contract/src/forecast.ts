@@ -9,6 +9,7 @@ export const ForecastQuery = closed({
   from: Type.Optional(described(Timestamp, { description: 'Where to begin; now unless given, and never before now' })),
   queue: Type.Optional(Label),
   type: Type.Optional(Label),
+  user_id: Type.Optional(Label),
 });
 export type ForecastQuery = Static<typeof ForecastQuery>;
 
@@ -105,6 +106,7 @@ export const forecastRoutes = {
     method: 'GET',
     path: '/forecast/minute',
     operation: 'getForecastMinute',
+    access: { role: 'viewer', rows: 'all' },
     tag: 'schedules',
     summary: 'Which schedules start runs in a minute, and which of them could be spread',
     query: MinuteQuery,
@@ -116,6 +118,7 @@ export const forecastRoutes = {
     method: 'GET',
     path: '/forecast',
     operation: 'getForecast',
+    access: { role: 'viewer', rows: 'own' },
     tag: 'schedules',
     summary: 'How many runs start when, by queue and type, and how many slots they need',
     description:

@@ -2,6 +2,7 @@
 import * as alertChannels from './alert_channels.ts';
 import * as alerts from './alerts.ts';
 import * as artifacts from './artifacts.ts';
+import * as audit from './audit.ts';
 import * as backfills from './backfills.ts';
 import * as deadLetters from './dead_letters.ts';
 import * as dependencies from './dependencies.ts';
@@ -11,6 +12,7 @@ import * as forecast from './forecast.ts';
 import * as gates from './gates.ts';
 import * as jobs from './jobs.ts';
 import * as keyLimits from './key_limits.ts';
+import * as keys from './keys.ts';
 import * as logs from './logs.ts';
 import * as operations from './operations.ts';
 import * as problem from './problem.ts';
@@ -25,9 +27,11 @@ import * as stats from './stats.ts';
 import * as workers from './workers.ts';
 import * as workflows from './workflows.ts';
 
+export * from './access.ts';
 export * from './alert_channels.ts';
 export * from './alerts.ts';
 export * from './artifacts.ts';
+export * from './audit.ts';
 export * from './backfills.ts';
 export * from './dead_letters.ts';
 export * from './dependencies.ts';
@@ -39,6 +43,7 @@ export * from './forecast.ts';
 export * from './gates.ts';
 export * from './jobs.ts';
 export * from './key_limits.ts';
+export * from './keys.ts';
 export * from './limits.ts';
 export * from './logs.ts';
 export * from './openapi.ts';
@@ -78,6 +83,9 @@ export const routes = {
   ...alertChannels.channelRoutes,
   ...alertChannels.subscriptionRoutes,
   ...artifacts.artifactRoutes,
+  ...keys.keyRoutes,
+  ...keys.sessionRoutes,
+  ...audit.auditRoutes,
   ...workers.workerRoutes,
   ...stats.statsRoutes,
   ...service.serviceRoutes,
@@ -150,6 +158,9 @@ export const components = {
   StatsMinute: stats.StatsMinute,
   StatsQueue: stats.StatsQueue,
   StatsChange: stats.StatsChange,
+  ApiKey: keys.ApiKey,
+  Session: keys.Session,
+  AuditEntry: audit.AuditEntry,
   Worker: workers.Worker,
   WorkerDescription: workers.WorkerDescription,
   SyncRequest: workers.SyncRequest,

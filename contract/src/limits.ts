@@ -164,6 +164,15 @@ export const limits = {
   max_channel_url_chars: 2000,
   /** Redriven in one statement. */
   max_redriven_deliveries: 1000,
+  /** The list of keys is one page; applications share keys, people have a few. Ended ones count for as long as they are kept. */
+  max_keys: 5000,
+  /** Browsers that are signed in with one key at a time; the oldest session ends when there is one more. */
+  max_sessions: 50,
+  max_key_rate: 1_000_000,
+  /** A week to change a secret everywhere. */
+  max_key_overlap_seconds: 7 * 24 * 3600,
+  /** Of what was before and of what is after, each: enough for any rule, and for a job without its payload. */
+  max_audit_bytes: 8 * 1024,
 } as const;
 
 export const defaults = {

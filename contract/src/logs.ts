@@ -103,6 +103,7 @@ export const logRoutes = {
     method: 'GET',
     path: '/logs/search',
     operation: 'searchLogs',
+    access: { role: 'viewer', rows: 'own' },
     tag: 'logs',
     summary: 'Lines of all runs, and errors, that hold the words asked for; newest first',
     description: 'Each page reads a bounded part of the logs: it may be short, even empty, and still have a next one.',

@@ -2,6 +2,7 @@
 // /openapi.json and renders /docs from it. A pure function; the tables are passed in because index.ts, which gathers
 // them, also exports this file. A schema that is a registered component becomes a $ref wherever it occurs.
 import type { TSchema } from 'typebox';
+import { type Access, rolesThatMay } from './access.ts';
 import type { Route } from './route.ts';
 
 export interface SchemaObject {
@@ -62,6 +63,12 @@ export interface OperationObject {
   parameters?: ParameterObject[];
   requestBody?: { required: boolean; content: Record<string, MediaObject> };
   responses: Record<string, ResponseObject | { $ref: string }>;
+  /** Empty: no key is needed. */
+  security: Record<string, string[]>[];
+  /** The roles of keys that may call it. */
+  'x-roles'?: readonly string[];
+  /** own: a key with a user meets only that user's rows; shared: the same for everybody; all: not for keys with a user. */
+  'x-rows'?: string;
 }
 
 export type PathItem = Partial<Record<'get' | 'post' | 'put' | 'delete', OperationObject>>;
@@ -80,7 +87,11 @@ export interface OpenApiDocument {
   servers: { url: string }[];
   tags: { name: string; description?: string }[];
   paths: Record<string, PathItem>;
-  components: { schemas: Record<string, SchemaObject>; responses: Record<string, ResponseObject> };
+  components: {
+    schemas: Record<string, SchemaObject>;
+    responses: Record<string, ResponseObject>;
+    securitySchemes: typeof securitySchemes;
+  };
   /** Every error code there is, by code; `responses` repeat those an operation is known for. */
   'x-errors': ErrorTable;
 }
@@ -101,6 +112,15 @@ const bytes: Record<string, MediaObject> = {
 
 const problemJson = 'application/problem+json';
 
+/** How a request says who it is, when the server asks for keys. */
+const securitySchemes = {
+  key: { type: 'http', scheme: 'bearer', description: 'An API key: `Authorization: Bearer pk_…`' },
+  session: { type: 'apiKey', in: 'cookie', name: 'punctual_session', description: 'A session of the dashboard' },
+} as const;
+
+/** What a caller without the right key is answered. */
+const accessErrors = ['key_missing', 'key_invalid', 'role_missing', 'wrong_user', 'rate_limited'];
+
 /** Errors any operation may answer; they stand once, in components.responses. */
 const commonErrors = ['internal', 'unavailable'];
 
@@ -113,6 +133,7 @@ const tagDescriptions: Readonly<Record<string, string>> = {
   operations: 'One action done to all jobs or runs that fit a filter, and the record of it.',
   artifacts: 'Files by their content: programs that jobs run, and what runs published.',
   workers: 'The processes that do the work, and the one call they speak.',
+  keys: 'API keys and their roles, sessions of the dashboard, and who changed what.',
   service: 'The server itself: is it alive, can it take work.',
 };
 
@@ -132,7 +153,11 @@ export function buildOpenApi(options: OpenApiOptions): OpenApiDocument {
     servers: [{ url: options.serverUrl ?? '/' }],
     tags: tagsOf(options.routes),
     paths: pathsOf(options),
-    components: { schemas: Object.fromEntries(schemas), responses: { Unexpected: unexpected(errorTable) } },
+    components: {
+      schemas: Object.fromEntries(schemas),
+      responses: { Unexpected: unexpected(errorTable) },
+      securitySchemes,
+    },
     'x-errors': errorTable,
   };
 }
@@ -166,6 +191,7 @@ function operationOf(route: Route, { components, errorTable }: OpenApiOptions): 
     tags: [route.tag],
     summary: route.summary,
     responses: {},
+    ...accessOf(route.access),
   };
   if (route.description !== undefined) operation.description = route.description;
   if (parameters.length > 0) operation.parameters = parameters;
@@ -177,10 +203,15 @@ function operationOf(route: Route, { components, errorTable }: OpenApiOptions): 
   if (route.bytes === 'body') operation.requestBody = { required: true, content: bytes };
   operation.responses = {
     [route.success]: answerOf(route, components),
-    ...errorAnswers(route.errors, errorTable),
+    ...errorAnswers([...route.errors, ...(route.access === 'open' ? [] : accessErrors)], errorTable),
     default: { $ref: '#/components/responses/Unexpected' },
   };
   return operation;
+}
+
+function accessOf(access: Access): Pick<OperationObject, 'security' | 'x-roles' | 'x-rows'> {
+  if (access === 'open') return { security: [] };
+  return { security: [{ key: [] }, { session: [] }], 'x-roles': rolesThatMay(access), 'x-rows': access.rows };
 }
 
 function parametersOf(

@@ -113,7 +113,11 @@ export const Operation = Type.Object(
 );
 export type Operation = Static<typeof Operation>;
 
-export const OperationQuery = closed({ ...PageQuery, state: Type.Optional(OperationState) });
+export const OperationQuery = closed({
+  ...PageQuery,
+  state: Type.Optional(OperationState),
+  user_id: Type.Optional(described(Label, { description: 'Who asked for it' })),
+});
 export type OperationQuery = Static<typeof OperationQuery>;
 
 export const OperationPage = Type.Object({ operations: Type.Array(Operation), next_cursor: NextCursor });
@@ -126,6 +130,8 @@ export const operationRoutes = {
     method: 'POST',
     path: '/operations',
     operation: 'createOperation',
+    access: { role: 'operator', rows: 'own' },
+    audit: 'operation',
     tag: 'operations',
     summary: 'Cancel, retry, redrive, reprioritise or move many jobs or runs by filter',
     description:
@@ -141,6 +147,7 @@ export const operationRoutes = {
     method: 'GET',
     path: '/operations',
     operation: 'listOperations',
+    access: { role: 'viewer', rows: 'own' },
     tag: 'operations',
     summary: 'Operations, newest first: who did what to which, and how far it is',
     query: OperationQuery,
@@ -152,6 +159,7 @@ export const operationRoutes = {
     method: 'GET',
     path: '/operations/{operation_id}',
     operation: 'getOperation',
+    access: { role: 'viewer', rows: 'own' },
     tag: 'operations',
     summary: 'One operation and how far it is',
     params: Params,
@@ -163,6 +171,8 @@ export const operationRoutes = {
     method: 'POST',
     path: '/operations/{operation_id}/cancel',
     operation: 'cancelOperation',
+    access: { role: 'operator', rows: 'own' },
+    audit: 'operation',
     tag: 'operations',
     summary: 'Let it go no further; what it has done stays done',
     description: 'Once this is answered nothing more is done. Cancelling again, or after its end, changes nothing.',

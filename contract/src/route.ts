@@ -1,6 +1,7 @@
 // What a route is. The tables of routes beside the nouns feed the server (validation, typing), the SDK (calls),
 // OpenAPI and the docs page, so that they cannot disagree.
 import type { Static, TSchema } from 'typebox';
+import type { Access, AuditNoun } from './access.ts';
 import type { ErrorCode } from './errors.ts';
 
 export interface Route {
@@ -8,6 +9,10 @@ export interface Route {
   path: string;
   /** The name of the operation in OpenAPI. */
   operation: string;
+  /** Who may call it: here and nowhere else. */
+  access: Access;
+  /** What it changes, as the audit log names it; not given where nothing changes, and for submits and workers. */
+  audit?: AuditNoun;
   summary: string;
   description?: string;
   tag: string;

@@ -79,6 +79,7 @@ export const statsRoutes = {
     method: 'GET',
     path: '/stats',
     operation: 'getStats',
+    access: { role: 'viewer', rows: 'shared' },
     tag: 'service',
     summary: 'What starts and ends, how late, what waits, what changed lately',
     description:

@@ -22,6 +22,7 @@ import type {
   Run,
   RunAccepted,
   RunPage,
+  Session,
   Stats,
   UpdateJob,
   WorkerList,
@@ -134,6 +135,23 @@ export const logStream = (id: string): string => `${path('runs', id, 'logs')}?fo
 export const listRunLogs = (id: string, query: Query, signal: AbortSignal) =>
   get<LogPage>(withQuery(path('runs', id, 'logs'), query), signal);
 
+export const getSession = (signal: AbortSignal) => call<Session>('session', { signal });
+export const deleteSession = () => call<unknown>('session', { method: 'DELETE' });
+export function createSession(key: string): Promise<Session> {
+  const headers = { 'content-type': 'application/json' };
+  return call('session', { method: 'POST', headers, body: JSON.stringify({ key }) });
+}
+
+let tellSignedOut = () => {};
+
+/** Who is told that the server asks for a key; answers how to be told no more. */
+export function onSignedOut(tell: () => void): () => void {
+  tellSignedOut = tell;
+  return () => {
+    tellSignedOut = () => {};
+  };
+}
+
 async function call<T>(where: string, init: RequestInit): Promise<T> {
   const timeout = AbortSignal.timeout(timeoutMs);
   const signal = init.signal == null ? timeout : AbortSignal.any([init.signal, timeout]);
@@ -147,6 +165,7 @@ async function call<T>(where: string, init: RequestInit): Promise<T> {
     throw new Unreachable(`The server at ${location.origin} does not answer.`, { cause });
   }
   if (answer.ok) return body as T;
+  if (answer.status === 401) tellSignedOut();
   if (typeof body === 'object' && body !== null && 'code' in body) throw new ApiProblem(body as Problem);
   throw new Unreachable(`${location.origin} answered ${answer.status}, but not as a Punctual server does.`);
 }

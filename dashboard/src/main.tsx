@@ -2,6 +2,7 @@
 import { StrictMode, Suspense, useEffect, useRef, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { useStats } from './live.ts';
+import { SignedIn } from './pages/login.tsx';
 import { Banner } from './parts/banner.tsx';
 import { KeysHelp, useKeys } from './parts/keys.tsx';
 import { Pending } from './parts/problem.tsx';
@@ -39,13 +40,15 @@ function App() {
       <div className="content">
         <Banner />
         <main ref={main} tabIndex={-1}>
-          {found === undefined ? (
-            <Nothing where={where} />
-          ) : (
-            <Suspense fallback={<Pending error={undefined} />}>
-              <found.page key={where} params={found.params} query={place.query} />
-            </Suspense>
-          )}
+          <SignedIn>
+            {found === undefined ? (
+              <Nothing where={where} />
+            ) : (
+              <Suspense fallback={<Pending error={undefined} />}>
+                <found.page key={where} params={found.params} query={place.query} />
+              </Suspense>
+            )}
+          </SignedIn>
         </main>
       </div>
       {help && <KeysHelp onClose={() => setHelp(false)} />}

@@ -20,8 +20,10 @@ import { artifactCalls } from './artifacts.ts';
 import { backfillCalls } from './backfills.ts';
 import { deadLetterCalls } from './dead_letters.ts';
 import { breakerCalls, gateCalls, queueCalls } from './flow.ts';
+import { apiKeyOf } from './http/api-key.ts';
 import { HttpCaller } from './http/caller.ts';
 import { jobCalls } from './jobs.ts';
+import { auditCalls, keyCalls } from './keys.ts';
 import { limitCalls } from './limits.ts';
 import { logCalls } from './logs.ts';
 import { operationCalls } from './operations.ts';
@@ -33,6 +35,8 @@ import { workflowCalls } from './workflows.ts';
 export interface ClientOptions {
   /** Where a server is; http://127.0.0.1:7600 unless given. */
   url?: string | undefined;
+  /** The API key to send; that of PUNCTUAL_API_KEY unless given. */
+  apiKey?: string | undefined;
   /** The longest one request may take; 30 seconds unless given. */
   timeoutMs?: number | undefined;
   /** How often a request that is safe to repeat is sent again; 3 unless given. */
@@ -71,6 +75,8 @@ export class Client {
   /** Subscriptions to events. */
   readonly events: { subscriptions: ReturnType<typeof eventCalls> };
   readonly artifacts: ReturnType<typeof artifactCalls>;
+  readonly keys: ReturnType<typeof keyCalls>;
+  readonly audit: ReturnType<typeof auditCalls>;
   readonly workers: { list: () => Promise<WorkerList>; drain: (worker_id: string) => Promise<WorkerDrained> };
   readonly #caller: HttpCaller;
 
@@ -80,6 +86,7 @@ export class Client {
       timeoutMs: options.timeoutMs ?? 30_000,
       retries: options.retries ?? 3,
       maxSockets: options.maxSockets ?? 100,
+      apiKey: apiKeyOf(options.apiKey),
     });
     this.url = this.#caller.url;
     const call: Call = (route, callOptions) => this.call(route, callOptions);
@@ -100,6 +107,8 @@ export class Client {
     this.alerts = alertCalls(call);
     this.events = { subscriptions: eventCalls(call) };
     this.artifacts = artifactCalls(call, this.#caller);
+    this.keys = keyCalls(call);
+    this.audit = auditCalls(call);
     this.workers = {
       list: () => this.call(routes.listWorkers, {}),
       /** Lets it take nothing new, finish what it runs, and end. */

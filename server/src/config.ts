@@ -40,7 +40,29 @@ export const configKeys = {
     env: 'PUNCTUAL_TRUST_NETWORK',
     kind: 'boolean',
     default: false,
-    meaning: 'Listen on an address others can reach although there are no API keys: whoever reaches it can run jobs.',
+    meaning:
+      'Listen on an address others can reach without asking for API keys, as long as there are none: whoever reaches it can run jobs.',
+  },
+  auth: {
+    env: 'PUNCTUAL_AUTH',
+    kind: 'string',
+    default: 'auto',
+    oneOf: ['auto', 'on', 'off'],
+    meaning:
+      'Whether requests need an API key. `auto`: as soon as there is a key, and always on an address that others can reach. `on`: always; a server that finds no key makes the first one and prints it. `off`: never; only on loopback or with PUNCTUAL_TRUST_NETWORK.',
+  },
+  api_key: {
+    env: 'PUNCTUAL_API_KEY',
+    kind: 'secret',
+    default: null,
+    meaning: 'The API key that workers and CLI commands send.',
+  },
+  rate_limits: {
+    env: 'PUNCTUAL_RATE_LIMITS',
+    kind: 'list',
+    default: [],
+    meaning:
+      'Requests a second and at once that each key of a role may send over all servers, such as `submitter=200/400,viewer=50`; no limit for roles that are not named. A key may have its own.',
   },
   data_dir: {
     env: 'PUNCTUAL_DATA_DIR',
@@ -253,6 +275,14 @@ export const configKeys = {
     min: 1,
     max: 100,
     meaning: 'How often a delivery is tried before it is given up: 20 attempts take some ten hours.',
+  },
+  retain_audit_days: {
+    env: 'PUNCTUAL_RETAIN_AUDIT_DAYS',
+    kind: 'integer',
+    default: 365,
+    min: 0,
+    max: 36_500,
+    meaning: 'Whole days that the audit log is kept, and API keys after their end. 0 is for ever.',
   },
   worker_id: {
     env: 'PUNCTUAL_WORKER_ID',

@@ -3,6 +3,7 @@ export { type Config, ConfigError, describeConfig, readConfig } from './config.t
 export { type RunningServer, type ServerOptions, startServer } from './main.ts';
 export { StartError } from './start_error.ts';
 export { examine, type Finding } from './upkeep/examine.ts';
+export { makeKey } from './upkeep/make_key.ts';
 export { migrate } from './upkeep/migrate.ts';
 export type { PruneStep } from './upkeep/prune.ts';
 export { pruneDatabase } from './upkeep/prune_database.ts';

@@ -1,4 +1,6 @@
 // Everything a server does without being asked, on one page.
+import type { Budgets } from './access/budgets.ts';
+import { compareEveryMs, type Keyring } from './access/keyring.ts';
 import type { Deliverer } from './alerts/deliver.ts';
 import type { EventReader } from './alerts/read_events.ts';
 import type { Watcher } from './alerts/watch.ts';
@@ -65,6 +67,8 @@ export interface LoopsOptions {
   watcher: Watcher;
   events: EventReader;
   deliverer: Deliverer;
+  keyring: Keyring;
+  budgets: Budgets;
 }
 
 export interface Loops {
@@ -96,6 +100,8 @@ export interface Loops {
   awaited(segment: number): boolean;
   /** Runs of the segment were redriven. */
   retried(segment: number): void;
+  /** Keys or sessions have changed. */
+  keysChanged(): void;
   /** Lines or errors were stored that a search must find. */
   logged(): void;
   /** Content of artifacts is to be removed. */
@@ -108,6 +114,7 @@ export interface Loops {
 }
 
 const hourMs = 3_600_000;
+const minuteMs = 60_000;
 const wordsEveryMs = 1_000;
 const tendEveryMs = 5_000;
 const flowEveryMs = 500;
@@ -137,6 +144,8 @@ export function startLoops({
   watcher,
   events,
   deliverer,
+  keyring,
+  budgets,
 }: LoopsOptions): Loops {
   const all = Array.from({ length: segments }, (_, i) => i);
   const running: Loop[] = [];
@@ -304,6 +313,17 @@ export function startLoops({
   // Sessions that went to another server are forgotten.
   start({ name: 'silent', everyMs: config.heartbeat_ms, pass: () => sync.dropSilent() });
 
+  // What is known of keys is compared with the book; when keys were used is noted.
+  const keys = start({ name: 'keys', everyMs: compareEveryMs, pass: () => keyring.compare() });
+  start({
+    name: 'used keys',
+    everyMs: minuteMs,
+    async pass() {
+      await keyring.flushUsed();
+      budgets.forgetIdle();
+    },
+  });
+
   // Lines that other servers stored are found for those who follow.
   start({ name: 'tail', everyMs: tailEveryMs, pass: () => followers.poll() });
 
@@ -337,7 +357,14 @@ export function startLoops({
   });
 
   // History that is over is removed, a batch at a time.
-  const pruner = new Pruner({ db, segments: all, policy: policyOf(config), metrics, log });
+  const pruner = new Pruner({
+    db,
+    segments: all,
+    policy: policyOf(config),
+    auditDays: config.retain_audit_days,
+    metrics,
+    log,
+  });
   start({ name: 'prune', everyMs: hourMs, pass: () => pruner.pass() });
   // Indexes that partitions of an older version do not have yet.
   start({
@@ -394,6 +421,10 @@ export function startLoops({
     filesSoon: () => files.wake(),
     watchSoon: () => watch.wake(),
     deliverSoon: () => deliver.wake(),
+    keysChanged() {
+      keyring.changed();
+      keys.wake();
+    },
     logged() {
       hasLogged = true;
     },

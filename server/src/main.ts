@@ -2,6 +2,9 @@
 // and the tests.
 
 import { type AddressRules, addressRules } from '@punctual/contract/outgoing';
+import { Budgets } from './access/budgets.ts';
+import { Keyring } from './access/keyring.ts';
+import { readRates } from './access/rates.ts';
 import { Deliverer } from './alerts/deliver.ts';
 import { EventReader } from './alerts/read_events.ts';
 import { Watcher } from './alerts/watch.ts';
@@ -31,6 +34,7 @@ import { ScheduleEditor } from './scheduler/edit.ts';
 import { explainDatabaseError, StartError, vaultOf } from './start_error.ts';
 import { inspectDatabase } from './store/connect.ts';
 import { type Database, openDatabase } from './store/database.ts';
+import { createFirstKey } from './store/keys.ts';
 import { Lanes } from './store/lanes.ts';
 import { migrateDatabase } from './store/migrate.ts';
 import { makePartitions } from './store/partitions.ts';
@@ -40,6 +44,10 @@ import { version } from './version.ts';
 export interface RunningServer {
   url: string;
   serverId: string;
+  /** The first API key, when this server has just made it: it is shown to nobody else, and never again. */
+  firstKey: string | null;
+  /** A key for workers of this process, which no other server accepts. */
+  workerKey: string;
   stop(): Promise<void>;
 }
 
@@ -51,7 +59,8 @@ export interface ServerOptions {
 const connectTimeoutMs = 10_000;
 
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
-  requireSafeHost(config);
+  const rates = readRates(config.rate_limits);
+  requireSafeMode(config);
   const vault = vaultOf(config);
   const log = options.log ?? openLog(config.log_level, 'punctual');
   const { segments, databaseVersion } = await prepareDatabase(config, options.databaseUrl, log);
@@ -79,6 +88,12 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const laneDb = connections(1);
   const secret = once(() => sharedSecret(db, 'artifact_addresses'));
   const store = openStore(config, secret);
+  const keyring = new Keyring({ db, mode: modeOf(config), rates });
+  const budgets = new Budgets(db);
+  const firstKey = await openKeyring(db, keyring, config).catch(async (error: unknown) => {
+    await Promise.all([db.close(), laneDb.close()]);
+    throw error;
+  });
   await makePartitions(db);
   const lanes = new Lanes(laneDb);
   await lanes.refresh();
@@ -229,6 +244,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       if (heard.next_ms !== null) loops.dueWithin(heard.next_ms);
       if (heard.flow === 'freed') claimer.roomFreed();
       if (heard.flow === 'changed') loops.flowChanged();
+      if (heard.keys === true) loops.keysChanged();
     },
   });
   const artifacts = new Artifacts({ ...{ db, segments, log, store }, maxBytes: config.artifacts_max_mb * 1024 ** 2 });
@@ -253,11 +269,15 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     watcher,
     events,
     deliverer,
+    keyring,
+    budgets,
   });
 
   const editor = new ScheduleEditor({ db, lanes, plan: (segment) => loops.plan(segment) });
   const api = openApi({
     config,
+    keyring,
+    budgets,
     db,
     log,
     metrics,
@@ -281,6 +301,11 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     operateSoon: () => loops.operateSoon(),
     ended: (segment, runIds) => loops.runsEnded(segment, runIds),
     retried: (segment) => loops.retried(segment),
+    keysChanged: async () => {
+      keyring.changed();
+      announcer.say({ keys: true });
+      await keyring.compare();
+    },
     workflows: loops.workflows,
     artifacts,
     secret,
@@ -303,7 +328,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   try {
     const url = await api.listen(config.host, config.port);
     log.info({ url, serverId, version, databaseVersion, segments }, 'server started');
-    return { url, serverId, stop };
+    return { url, serverId, firstKey, workerKey: keyring.makeOwn('worker of the server', 'worker'), stop };
   } catch (error) {
     await stop();
     if ((error as { code?: string }).code !== 'EADDRINUSE') throw error;
@@ -349,10 +374,34 @@ function allowedAddressRules(config: Config): AddressRules {
   }
 }
 
-function requireSafeHost(config: Config): void {
-  if (isLoopback(config.host) || config.trust_network) return;
+/** May it be open to whoever reaches it? */
+function mayBeOpen(config: Config): boolean {
+  return isLoopback(config.host) || config.trust_network;
+}
+
+function modeOf(config: Config): 'on' | 'off' | 'auto' {
+  if (config.auth === 'off') return 'off';
+  return config.auth === 'on' || !mayBeOpen(config) ? 'on' : 'auto';
+}
+
+function requireSafeMode(config: Config): void {
+  if (config.auth !== 'off' || mayBeOpen(config)) return;
   throw new StartError(
-    `PUNCTUAL_HOST is ${config.host}, which others can reach, and there are no API keys yet: use 127.0.0.1, or set PUNCTUAL_TRUST_NETWORK=true if whoever reaches it may run jobs.`,
+    `PUNCTUAL_AUTH is off and PUNCTUAL_HOST is ${config.host}, which others can reach: use 127.0.0.1, or set PUNCTUAL_TRUST_NETWORK=true if whoever reaches it may run jobs.`,
+  );
+}
+
+/** Answers the first key, if it had to be made. */
+async function openKeyring(db: Database, keyring: Keyring, config: Config): Promise<string | null> {
+  await keyring.compare();
+  if (keyring.hasKeys || modeOf(config) !== 'on') return null;
+  if (config.auth === 'on') {
+    const key = await createFirstKey(db, 'first key');
+    await keyring.compare();
+    return key?.secret ?? null;
+  }
+  throw new StartError(
+    `PUNCTUAL_HOST is ${config.host}, which others can reach, and there are no API keys yet: make one with \`punctual keys create --role admin\`, or set PUNCTUAL_AUTH=on to have the first one made and printed now, or use 127.0.0.1. PUNCTUAL_TRUST_NETWORK=true does without keys if whoever reaches it may run jobs.`,
   );
 }
 

@@ -19,6 +19,8 @@ const default_publish_bytes = 1024 ** 3;
 
 export interface StockWorkerOptions {
   url: string;
+  /** What it sends to the server; of the role worker. */
+  apiKey?: string | undefined;
   id?: string | undefined;
   slots: number;
   /** The queues it serves; null for all. */
@@ -68,7 +70,9 @@ export async function startStockWorker(options: StockWorkerOptions): Promise<Wor
   const executors = {
     http,
     ...(shell === null ? {} : { shell: shellExecutor({ ...programs, isolation: shell }) }),
-    ...(binary === null ? {} : { binary: binaryExecutor({ ...programs, ...binary, url: options.url }) }),
+    ...(binary === null
+      ? {}
+      : { binary: binaryExecutor({ ...programs, ...binary, url: options.url, apiKey: options.apiKey }) }),
   };
   const worker = new Worker({
     ...rest,

@@ -3,6 +3,7 @@ import { hideSecret } from '@punctual/server/config';
 import type { Command } from 'commander';
 import { needDatabaseUrl } from '../database.ts';
 import { locally, type Session } from '../session.ts';
+import { tellFirstKey } from '../start/first_key.ts';
 import { checkPort } from '../start/port.ts';
 import { watchSignals } from '../start/signals.ts';
 
@@ -29,6 +30,7 @@ async function serve({ config, output }: Session): Promise<void> {
   try {
     if (output.asJson) output.jsonLine({ url: server.url, pid: process.pid, server_id: server.serverId });
     else output.line(`Punctual server ${server.serverId} answers at ${server.url}, on ${hideSecret(databaseUrl)}`);
+    if (server.firstKey !== null) tellFirstKey(output, server.firstKey);
     await stopping.asked;
   } finally {
     await server.stop();

@@ -9,6 +9,7 @@ import { locally, type Session } from '../session.ts';
 import { printBanner } from '../start/banner.ts';
 import { type BuiltinWorker, startBuiltin } from '../start/builtin.ts';
 import { claimFolder } from '../start/claim.ts';
+import { tellFirstKey } from '../start/first_key.ts';
 import { checkPort } from '../start/port.ts';
 import { type KeptPostgres, keepPostgres } from '../start/postgres.ts';
 import { refuse } from '../start/refuse.ts';
@@ -75,13 +76,14 @@ async function runUntilAsked(session: Session, parts: Parts, { folder, stopping 
   const server = await startServer(quieter(config), { databaseUrl });
   parts.server = server;
   if (stopping.isAsked) return 0;
-  parts.worker = startBuiltin({ url: server.url, say });
+  parts.worker = startBuiltin({ url: server.url, apiKey: server.workerKey, say });
   await Promise.race([parts.worker.ready, stopping.asked, sleep(worker_up_ms, undefined, { ref: false })]);
   if (stopping.isAsked) return 0;
   if (parts.release !== undefined) {
     publishRunning(folder, { pid: process.pid, url: server.url, started_at: new Date(now()).toISOString() });
   }
   announce(output, config, { url: server.url, folder });
+  if (server.firstKey !== null) tellFirstKey(output, server.firstKey);
   await Promise.race([stopping.asked, ...(parts.postgres === undefined ? [] : [parts.postgres.failed])]);
   output.remark('\nstopping: the worker finishes what it runs (Ctrl-C again stops at once)');
   return 0;

@@ -60,7 +60,7 @@ function parseNames(text: string): string[] {
   return names;
 }
 
-async function work({ config, output, url }: Session, given: Given): Promise<number> {
+async function work({ config, output, url, apiKey }: Session, given: Given): Promise<number> {
   const { describeIsolation, probeIsolation, startStockWorker } = await import('@punctual/worker');
   const builtin = given.builtin === true;
   const queues = given.queues ?? config.worker_queues;
@@ -75,6 +75,7 @@ async function work({ config, output, url }: Session, given: Given): Promise<num
   const programs = allowShell || allowBinary ? await probeIsolation(shellSettings(config)) : null;
   const worker = await startStockWorker({
     url,
+    ...(apiKey === null ? {} : { apiKey }),
     ...(id === null ? {} : { id }),
     slots,
     queues: queues.length === 0 ? null : [...queues],

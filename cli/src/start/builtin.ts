@@ -16,6 +16,8 @@ export interface BuiltinWorker {
 
 export interface BuiltinOptions {
   url: string;
+  /** What it sends to the server. */
+  apiKey?: string;
   /** Said when it died and is started again. */
   say: (text: string) => void;
   program?: string;
@@ -35,7 +37,13 @@ const at_once_ms = 3_000;
 
 const ownProgram = fileURLToPath(new URL('../../bin/punctual.js', import.meta.url));
 
-export function startBuiltin({ url, say, program = ownProgram, atOnceMs = at_once_ms }: BuiltinOptions): BuiltinWorker {
+export function startBuiltin({
+  url,
+  apiKey,
+  say,
+  program = ownProgram,
+  atOnceMs = at_once_ms,
+}: BuiltinOptions): BuiltinWorker {
   const stopping = new AbortController();
   let child: ChildProcess | null = null;
   let becomeReady = (): void => {};
@@ -48,7 +56,7 @@ export function startBuiltin({ url, say, program = ownProgram, atOnceMs = at_onc
     while (!stopping.signal.aborted) {
       const began = performance.now();
       child = fork(program, ['worker', '--builtin', '--url', url], {
-        env: workerEnvironment(),
+        env: { ...workerEnvironment(), ...(apiKey === undefined ? {} : { PUNCTUAL_API_KEY: apiKey }) },
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
         detached: true, // Ctrl-C in a terminal is for us; we then tell it in order
       });

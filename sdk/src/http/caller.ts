@@ -20,6 +20,8 @@ export interface CallerOptions {
   /** How often a request that is safe to repeat is sent again. */
   retries: number;
   maxSockets: number;
+  /** Sent as a bearer, instead of what the URL says about who calls. */
+  apiKey?: string | undefined;
 }
 
 export interface Request {
@@ -37,7 +39,7 @@ export interface Request {
 
 export class HttpCaller {
   readonly url: string;
-  /** What the URL says about who calls, as a header; '' for nothing. */
+  /** Who calls, as a header; '' when nothing says so. */
   readonly authorization: string;
   readonly #options: CallerOptions;
   readonly #pool: Pool;
@@ -53,7 +55,7 @@ export class HttpCaller {
     this.url = `${url.protocol}//${url.host}${url.pathname}`.replace(/\/$/, '');
     this.#options = options;
     this.#prefix = url.pathname.replace(/\/$/, '');
-    this.authorization = authorization(url);
+    this.authorization = options.apiKey === undefined ? authorization(url) : `Bearer ${options.apiKey}`;
     this.#headers = `host: ${url.host}\r\naccept: application/json\r\n${this.authorization === '' ? '' : `authorization: ${this.authorization}\r\n`}`;
     const host = url.hostname.replace(/^\[|\]$/g, '');
     this.#pool = new Pool({ secure, host, port: Number(url.port) || (secure ? 443 : 80) }, options.maxSockets);

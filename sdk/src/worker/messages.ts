@@ -4,6 +4,7 @@ import type { WorkerDescription } from '@punctual/contract';
 
 export interface ThreadOptions {
   url: string;
+  apiKey?: string | undefined;
   workerId: string;
   description: WorkerDescription;
   /** End the process when handlers still run at the end of a lost lease. */

@@ -9,7 +9,13 @@ const options = workerData as ThreadOptions;
 const port = parentPort;
 if (port === null) throw new Error('This file is started by Worker, as a thread.');
 
-const caller = new HttpCaller({ url: options.url, timeoutMs: 60_000, retries: 0, maxSockets: 8 });
+const caller = new HttpCaller({
+  url: options.url,
+  timeoutMs: 60_000,
+  retries: 0,
+  maxSockets: 8,
+  apiKey: options.apiKey,
+});
 const path = fillPath(routes.syncWorker.path, { worker_id: options.workerId });
 
 const protocol = new Protocol(options, {

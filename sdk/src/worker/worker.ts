@@ -5,6 +5,7 @@ import { Worker as Thread } from 'node:worker_threads';
 import type { Executor, Grant, RunArtifact, SyncAnswer } from '@punctual/contract';
 import type { ArtifactSource } from '../artifact-source.ts';
 import { Client } from '../client.ts';
+import { apiKeyOf } from '../http/api-key.ts';
 import { ActiveRun, type Handler } from './active-run.ts';
 import { FatalError } from './errors.ts';
 import { checkLabel, defaultWorkerId, describeWorker } from './identity.ts';
@@ -20,6 +21,8 @@ import { drainOnSignals } from './signals.ts';
 export interface WorkerOptions {
   /** Where a server is; http://127.0.0.1:7600 unless given. */
   url?: string | undefined;
+  /** The API key to send, of the role worker; that of PUNCTUAL_API_KEY unless given. */
+  apiKey?: string | undefined;
   /** The name of this worker; made from host and process id unless given. */
   id?: string | undefined;
   /** How many runs it takes at once; 10 unless given. */
@@ -77,7 +80,8 @@ export class Worker {
 
   constructor(options: WorkerOptions) {
     this.#options = options;
-    this.#redactor = new Redactor(options.redact);
+    const apiKey = apiKeyOf(options.apiKey);
+    this.#redactor = new Redactor([...(options.redact ?? []), ...(apiKey === undefined ? [] : [apiKey])]);
     this.#secrets = secretsOf(options.secrets);
     this.id = options.id ?? defaultWorkerId();
     checkLabel('the worker id', this.id);
@@ -85,6 +89,7 @@ export class Worker {
     this.#executors = new Map(Object.entries(options.executors ?? {}));
     this.#threadOptions = {
       url: options.url ?? 'http://127.0.0.1:7600',
+      apiKey,
       workerId: this.id,
       description: describeWorker({
         slots: options.slots ?? 10,
@@ -224,7 +229,7 @@ export class Worker {
 
   /** Made on first use: most workers publish nothing. */
   #clientOf(): Client {
-    this.#client ??= new Client({ url: this.#threadOptions.url });
+    this.#client ??= new Client({ url: this.#threadOptions.url, apiKey: this.#threadOptions.apiKey });
     return this.#client;
   }
 

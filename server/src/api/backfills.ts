@@ -24,9 +24,11 @@ export function registerBackfills(app: FastifyInstance, { db, segments, backfill
     return backfill;
   };
 
-  register(app, backfillRoutes.createBackfill, async ({ params: { job_id }, body }) => {
+  register(app, backfillRoutes.createBackfill, async ({ params: { job_id }, body, request }) => {
     const plan = await requestBackfill(db, await requireJob(job_id), body);
-    if (plan.backfill_id !== null) backfillSoon();
+    if (plan.backfill_id === null)
+      request.isRecorded = true; // nothing changes
+    else backfillSoon();
     return plan;
   });
 

@@ -5,7 +5,8 @@ import path from 'node:path';
 import fastifyStatic from '@fastify/static';
 import type { FastifyInstance } from 'fastify';
 
-const policy = "default-src 'self'; img-src 'self' data:; style-src 'self'; frame-ancestors 'none'";
+const policy =
+  "default-src 'self'; img-src 'self' data:; style-src 'self'; script-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 export function registerDashboard(app: FastifyInstance): void {
   const root = path.join(

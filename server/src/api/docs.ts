@@ -92,11 +92,22 @@ function article({ method, path, operation }: Entry, document: OpenApiDocument):
 <h3><a href="#${operation.operationId}">${methodMark(method)} <span class="path">${path}</span></a></h3>
 <p class="summary">${prose(operation.summary)}<a class="back" href="#operations" aria-label="Back to the list of operations">↑</a></p>
 ${operation.description === undefined ? undefined : html`<p>${prose(operation.description)}</p>`}
+<p class="faint">${prose(accessWords(operation))}</p>
 <pre><code>${curlFor({ server: serverOf(document), method, path, operation }, schemas)}</code></pre>
 ${operation.parameters === undefined ? undefined : html`<h4>Parameters</h4>${parameterTable(operation.parameters)}`}
 ${body === undefined ? undefined : html`<h4>Body</h4>${fieldTable(body.schema, schemas, 'body')}`}
 <h4>Answers</h4>${answers(operation, document)}
 </article>`;
+}
+
+/** Who may call it, once the server asks for keys. */
+function accessWords(operation: OperationObject): string {
+  const roles = operation['x-roles'];
+  if (roles === undefined) return 'Needs no key.';
+  const whose = { own: "; a key of a user meets only that user's rows", all: '; not for keys of a user' }[
+    operation['x-rows'] ?? ''
+  ];
+  return `Needs a key of the role ${roles.join(', ')}${whose ?? ''}.`;
 }
 
 function answers(operation: OperationObject, document: OpenApiDocument): Html {

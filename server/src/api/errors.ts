@@ -34,6 +34,7 @@ export function answerErrors(app: FastifyInstance, log: Logger): void {
 
 export function sendProblem(error: PunctualError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds));
+  if (error.status === 401) reply.header('www-authenticate', 'Bearer realm="punctual"');
   return reply
     .code(error.status)
     .header('content-type', 'application/problem+json; charset=utf-8')

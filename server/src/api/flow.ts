@@ -2,8 +2,10 @@
 import { gateRoutes, PunctualError, type Queue, queueRoutes } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { deleteBreaker, listBreakers, setBreaker } from '../store/breakers.ts';
+import type { Queryable } from '../store/database.ts';
 import { getGate, listGates, setGate } from '../store/gates.ts';
 import { listLaneLimits, listQueues, setLaneLimit, setQueue } from '../store/queues.ts';
+import { audited } from './audited.ts';
 import { register } from './register.ts';
 import type { ApiParts } from './server.ts';
 
@@ -16,15 +18,18 @@ export function registerFlow(app: FastifyInstance, { db, allSegments, flowChange
 
   register(app, queueRoutes.listQueues, async () => ({ queues: await listQueues(db, allSegments) }));
   register(app, queueRoutes.getQueue, ({ params }) => findQueue(params.name));
-  register(app, queueRoutes.setQueue, async ({ params: { name }, body }) => {
-    await setQueue(db, name, body);
+  register(app, queueRoutes.setQueue, async ({ params: { name }, body, request }) => {
+    const look = async (tx: Queryable) => (await listQueues(tx, allSegments, name))[0] ?? null;
+    await audited(db, request, { id: name, look }, (tx) => setQueue(tx, name, body));
     flowChanged();
     return findQueue(name);
   });
 
   register(app, queueRoutes.listLaneLimits, async () => ({ limits: await listLaneLimits(db) }));
-  register(app, queueRoutes.setLaneLimit, async ({ params, body }) => {
-    await setLaneLimit(db, params.kind, params.name, body);
+  register(app, queueRoutes.setLaneLimit, async ({ params, body, request }) => {
+    const { kind, name } = params;
+    const look = async (tx: Queryable) => (await listLaneLimits(tx, params))[0] ?? null;
+    await audited(db, request, { id: `${kind}/${name}`, look }, (tx) => setLaneLimit(tx, kind, name, body));
     flowChanged();
     const [limit] = await listLaneLimits(db, params);
     if (limit === undefined) throw new PunctualError('internal');
@@ -32,8 +37,9 @@ export function registerFlow(app: FastifyInstance, { db, allSegments, flowChange
   });
 
   register(app, gateRoutes.listGates, async () => ({ gates: await listGates(db) }));
-  register(app, gateRoutes.setGate, async ({ params: { kind, name }, body }) => {
-    await setGate(db, kind, name, body);
+  register(app, gateRoutes.setGate, async ({ params: { kind, name }, body, request }) => {
+    const look = (tx: Queryable) => getGate(tx, kind, name);
+    await audited(db, request, { id: `${kind}/${name}`, look }, (tx) => setGate(tx, kind, name, body));
     flowChanged();
     const gate = await getGate(db, kind, name);
     if (gate === null) throw new PunctualError('internal');
@@ -41,15 +47,19 @@ export function registerFlow(app: FastifyInstance, { db, allSegments, flowChange
   });
 
   register(app, gateRoutes.listBreakers, async () => ({ breakers: await listBreakers(db) }));
-  register(app, gateRoutes.setBreaker, async ({ params: { type }, body }) => {
-    await setBreaker(db, type, body);
+  const breakerOf = (type: string) => async (tx: Queryable) =>
+    (await listBreakers(tx)).find((one) => one.type === type) ?? null;
+  register(app, gateRoutes.setBreaker, async ({ params: { type }, body, request }) => {
+    await audited(db, request, { id: type, look: breakerOf(type) }, (tx) => setBreaker(tx, type, body));
     flowChanged();
-    const breaker = (await listBreakers(db)).find((one) => one.type === type);
-    if (breaker === undefined) throw new PunctualError('internal');
+    const breaker = await breakerOf(type)(db);
+    if (breaker === null) throw new PunctualError('internal');
     return breaker;
   });
-  register(app, gateRoutes.deleteBreaker, async ({ params: { type } }) => {
-    if (!(await deleteBreaker(db, type))) throw new PunctualError('breaker_not_found');
+  register(app, gateRoutes.deleteBreaker, async ({ params: { type }, request }) => {
+    await audited(db, request, { id: type, look: breakerOf(type) }, async (tx) => {
+      if (!(await deleteBreaker(tx, type))) throw new PunctualError('breaker_not_found');
+    });
     flowChanged();
     return { type };
   });

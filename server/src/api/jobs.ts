@@ -11,6 +11,7 @@ import {
   type ScheduleType,
 } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
+import type { Caller } from '../access/caller.ts';
 import { idFromKey, jobIdOfFirstRun, kindOf, segmentOf, timeOf } from '../base/ids.ts';
 import { hidden, type Show, type Vault } from '../base/vault.ts';
 import type { SubmitKey } from '../dispatch/submit.ts';
@@ -21,6 +22,7 @@ import { cancelJob, pauseJob, resumeJob, runJobNow } from '../store/job_moves.ts
 import { getJob } from '../store/jobs.ts';
 import { listNeeds } from '../store/needs.ts';
 import { listJobRuns } from '../store/runs.ts';
+import { record } from './audited.ts';
 import { idShape, makeCursor, readCursor } from './cursor.ts';
 import { register } from './register.ts';
 import type { ApiParts } from './server.ts';
@@ -46,21 +48,24 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     prepareIt = editor.preparer(),
   ): Promise<PreparedJob> => (isRecurring(job) ? { ...job, schedule: await prepareIt(job.schedule_type, body) } : job);
 
-  register(app, jobRoutes.createJob, async ({ body, headers, request, reply }) => {
+  register(app, jobRoutes.createJob, async ({ body, headers, caller, request, reply }) => {
     const job = await withSchedule(prepare(prepareJob(body, Date.now(), defaultPriority)), body);
     const hashes = hasherOf(vault, [job]);
     const chosen = chosenId(headers['idempotency-key'], segments);
     // The body is hashed only where the hash is needed: a job whose id was chosen is compared with the one that has it.
-    const key = () => submitKey(headers['idempotency-key'], hashes, request.bodyText);
+    const key = () => submitKey(headers['idempotency-key'], hashes, request.bodyText, caller);
     const { jobs, replayed } =
       job.unique === null
-        ? await submitter.submit(await withNeeds(parts, [job], [body], false), chosen ?? key())
+        ? await submitter.submit(
+            await withNeeds(parts, [job], [body], { bulk: false, owner: caller.user_id }),
+            chosen ?? key(),
+          )
         : await uniqueSubmitter.submit([job], withId(key(), chosen?.job_id ?? null));
     if (replayed) reply.header('idempotency-replayed', 'true');
     return jobs[0] as (typeof jobs)[0];
   });
 
-  register(app, jobRoutes.createJobs, async ({ body, headers, request, reply }) => {
+  register(app, jobRoutes.createJobs, async ({ body, headers, caller, request, reply }) => {
     const prepared = prepareBulk(body as BulkRequest, checkJob, defaultPriority);
     const hashes = hasherOf(vault, prepared);
     const jobs: PreparedJob[] = [];
@@ -71,8 +76,8 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
           ? await named(`jobs[${i}]`, withSchedule(job, (body as BulkRequest).jobs[i] as CreateJob, preparer))
           : job,
       );
-    const ready = await withNeeds(parts, jobs, (body as BulkRequest).jobs, true);
-    const key = submitKey(headers['idempotency-key'], hashes, request.bodyText);
+    const ready = await withNeeds(parts, jobs, (body as BulkRequest).jobs, { bulk: true, owner: caller.user_id });
+    const key = submitKey(headers['idempotency-key'], hashes, request.bodyText, caller);
     const submitted = jobs.every(({ unique }) => unique === null)
       ? await submitter.submit(ready, key)
       : await uniqueSubmitter.submit(jobs, withId(key, null));
@@ -93,12 +98,15 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     return depends_on.length === 0 ? job : { ...job, depends_on };
   });
 
-  register(app, jobRoutes.updateJob, async ({ params: { job_id }, body, headers, reply }) => {
+  register(app, jobRoutes.updateJob, async ({ params: { job_id }, body, headers, request, reply }) => {
     requireJobId(job_id, segments);
     const update = prepare(prepareUpdate(body, Date.now()));
     const ifVersion = versionOf(headers['if-match']);
-    const earlier = await findJob(job_id);
-    await editor.update(earlier, earlier.encrypted === true ? sealUpdate(vault, job_id, update) : update, ifVersion);
+    const before = await findJob(job_id);
+    const sealed = before.encrypted === true ? sealUpdate(vault, job_id, update) : update;
+    await editor.update(before, sealed, ifVersion, async (tx) =>
+      record(tx, request, { id: job_id, before, after: await getJob(tx, job_id) }),
+    );
     tell({ segments: [segmentOf(job_id)], nextMs: 0 });
     if (update.recurring !== null) parts.planSoon(segmentOf(job_id));
     const job = await findJob(job_id);
@@ -260,11 +268,11 @@ function hasherOf(vault: Vault, jobs: readonly PreparedJob[]): Hasher {
   return (bodyText) => vault.fingerprints(bodyText);
 }
 
-/** Keys belong to a user; until there are users they all belong to nobody. */
-function submitKey(key: string | undefined, hashes: Hasher, bodyText: string): SubmitKey | null {
+/** Keys belong to the user of the API key; those of API keys for everybody belong to nobody. */
+function submitKey(key: string | undefined, hashes: Hasher, bodyText: string, { user_id }: Caller): SubmitKey | null {
   if (key === undefined) return null;
   const [body_hash = '', ...other_hashes] = hashes(bodyText);
-  return { user_id: '', key, body_hash, other_hashes };
+  return { user_id: user_id ?? '', key, body_hash, other_hashes };
 }
 
 function sealUpdate(vault: Vault, job_id: string, update: PreparedUpdate): PreparedUpdate {

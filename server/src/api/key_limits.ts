@@ -2,8 +2,10 @@
 import { defaults, keyLimitRoutes, PunctualError } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { segmentOfKey } from '../rules/segment.ts';
+import type { Queryable } from '../store/database.ts';
 import { deleteFairQueue, listFairQueues, putFairQueue } from '../store/fair_queues.ts';
 import { defaultKey, deleteKeyLimit, getKeyUse, listKeyLimits, putKeyLimit } from '../store/key_limits.ts';
+import { audited } from './audited.ts';
 import { makeCursor, readCursor } from './cursor.ts';
 import { register } from './register.ts';
 import type { ApiParts } from './server.ts';
@@ -18,6 +20,13 @@ export function registerKeyLimits(app: FastifyInstance, { db, segments, allSegme
     if (key === defaultKey) await admitter.tend();
     else admitter.changed(segmentOfKey(key, segments), key);
   };
+
+  const limitOf = (key: string) => async (tx: Queryable) => {
+    const [limit] = await listKeyLimits(tx, segmentsOf(key), { after: '', limit: 1, key });
+    return limit ?? null;
+  };
+  const fairOf = (queue: string) => async (tx: Queryable) =>
+    (await listFairQueues(tx)).find((fair) => fair.queue === queue) ?? null;
 
   const followFair = async (): Promise<void> => {
     if (await admitter.refreshFair()) tell({ segments: allSegments });
@@ -37,30 +46,38 @@ export function registerKeyLimits(app: FastifyInstance, { db, segments, allSegme
     getKeyUse(db, key === defaultKey ? 0 : segmentOfKey(key, segments), key),
   );
 
-  register(app, keyLimitRoutes.putKeyLimit, async ({ params: { key }, body }) => {
-    const limit = await putKeyLimit(db, segmentsOf(key), key, body);
+  register(app, keyLimitRoutes.putKeyLimit, async ({ params: { key }, body, request }) => {
+    const limit = await audited(db, request, { id: `key/${key}`, look: limitOf(key) }, (tx) =>
+      putKeyLimit(tx, segmentsOf(key), key, body),
+    );
     await follow(key);
     return limit;
   });
 
-  register(app, keyLimitRoutes.deleteKeyLimit, async ({ params: { key } }) => {
-    const deleted = await deleteKeyLimit(db, segmentsOf(key), key);
-    if (!deleted) throw new PunctualError('limit_not_found', { detail: `No limit is set for the key ${key}.` });
+  register(app, keyLimitRoutes.deleteKeyLimit, async ({ params: { key }, request }) => {
+    await audited(db, request, { id: `key/${key}`, look: limitOf(key) }, async (tx) => {
+      if (!(await deleteKeyLimit(tx, segmentsOf(key), key)))
+        throw new PunctualError('limit_not_found', { detail: `No limit is set for the key ${key}.` });
+    });
     await follow(key);
     return { key };
   });
 
   register(app, keyLimitRoutes.listFairQueues, async () => ({ fair_queues: await listFairQueues(db) }));
 
-  register(app, keyLimitRoutes.putFairQueue, async ({ params: { queue }, body }) => {
-    const fair = await putFairQueue(db, queue, body);
+  register(app, keyLimitRoutes.putFairQueue, async ({ params: { queue }, body, request }) => {
+    const fair = await audited(db, request, { id: `fair/${queue}`, look: fairOf(queue) }, (tx) =>
+      putFairQueue(tx, queue, body),
+    );
     await followFair();
     return fair;
   });
 
-  register(app, keyLimitRoutes.deleteFairQueue, async ({ params: { queue } }) => {
-    if (!(await deleteFairQueue(db, queue)))
-      throw new PunctualError('limit_not_found', { detail: `The queue ${queue} is not shared fairly.` });
+  register(app, keyLimitRoutes.deleteFairQueue, async ({ params: { queue }, request }) => {
+    await audited(db, request, { id: `fair/${queue}`, look: fairOf(queue) }, async (tx) => {
+      if (!(await deleteFairQueue(tx, queue)))
+        throw new PunctualError('limit_not_found', { detail: `The queue ${queue} is not shared fairly.` });
+    });
     await followFair();
     return { queue };
   });

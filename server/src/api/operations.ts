@@ -11,7 +11,9 @@ import {
   listOperations,
   previewOperation,
 } from '../store/operations.ts';
+import { audited } from './audited.ts';
 import { idShape, makeCursor, readCursor } from './cursor.ts';
+import { ownKey } from './own.ts';
 import { register } from './register.ts';
 import type { ApiParts } from './server.ts';
 
@@ -23,18 +25,24 @@ export function registerOperations(app: FastifyInstance, { db, allSegments, oper
     return operation;
   };
 
-  register(app, operationRoutes.createOperation, async ({ body, headers, request, reply }) => {
+  register(app, operationRoutes.createOperation, async ({ body, headers, caller, request, reply }) => {
     const wanted = prepareOperation(body);
     if ('refused' in wanted) {
       const [first] = wanted.refused;
       throw new PunctualError('invalid_input', { detail: `${first?.path} ${first?.message}`, errors: wanted.refused });
     }
-    if (body.dry_run === true) return previewOperation(db, wanted, allSegments);
+    if (body.dry_run === true) {
+      request.isRecorded = true; // nothing changes
+      return previewOperation(db, wanted, allSegments);
+    }
     const key = headers['idempotency-key'];
-    const { operation_id, replayed } = await createOperation(db, wanted, {
-      key: key === undefined ? null : { key, body_hash: hash('sha256', request.bodyText, 'base64url') },
-      segments: allSegments,
-    });
+    const once =
+      key === undefined ? null : { key: ownKey(caller, key), body_hash: hash('sha256', request.bodyText, 'base64url') };
+    const created = audited(db, request, { id: (made: { operation_id: string }) => made.operation_id }, async (tx) => ({
+      ...(await createOperation(tx, wanted, { key: once, segments: allSegments })),
+      ...wanted,
+    }));
+    const { operation_id, replayed } = await created;
     if (replayed) reply.header('idempotency-replayed', 'true');
     operateSoon();
     return { operation_id, acts_on: actsOn(wanted.action, wanted.filter) };

@@ -7,15 +7,18 @@ import {
   type RunPage,
   type RunQuery,
   runRoutes,
+  type WaitReason,
 } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { kindOf, segmentOf } from '../base/ids.ts';
 import { hidden, type Show } from '../base/vault.ts';
 import { explainRun } from '../dispatch/explain.ts';
 import { getCheckpoint } from '../store/checkpoints.ts';
+import type { Queryable } from '../store/database.ts';
 import { redriveOne } from '../store/dead_letters.ts';
 import { listLogs } from '../store/logs.ts';
 import { listPendingNeeds } from '../store/needs.ts';
+import { ownRuns, owns } from '../store/owners.ts';
 import { cancelRun, hurryRun } from '../store/run_moves.ts';
 import { listAttempts } from '../store/run_records.ts';
 import { getRun, listJobRuns, listRuns } from '../store/runs.ts';
@@ -41,6 +44,7 @@ export function registerRuns(
     admitter,
     sync,
     followers,
+    keyring,
     announcer,
     tell,
     ended: tellEnded,
@@ -71,6 +75,8 @@ export function registerRuns(
     { below, limit }: { below: string | null; limit: number },
   ): Promise<RunPage> => {
     if (kindOf(job_id) !== 'job' || segmentOf(job_id) >= segments) return { runs: [], next_cursor: null };
+    if (filter.user_id !== undefined && !(await owns(db, filter.user_id, 'job', job_id)))
+      return { runs: [], next_cursor: null };
     const found = await listJobRuns(db, job_id, { below, limit: limit + 1 });
     const last = found.length > limit ? found[limit - 1] : undefined;
     const { worker_id, status, type, queue, user_id, created_after, created_before } = filter;
@@ -95,9 +101,11 @@ export function registerRuns(
     const run = await requireRun(params.run_id, showIf(query.reveal));
     return run.status === 'BLOCKED' ? { ...run, waits_for: await listPendingNeeds(db, run.job_id) } : run;
   });
-  register(app, explainRoutes.explainRun, async ({ params }) =>
-    explainRun({ db, lanes, allSegments }, await requireRun(params.run_id), await databaseNow(db)),
-  );
+  register(app, explainRoutes.explainRun, async ({ params, caller: { user_id } }) => {
+    const run = await requireRun(params.run_id);
+    const told = await explainRun({ db, lanes, allSegments }, run, await databaseNow(db));
+    return user_id === null ? told : { ...told, reasons: await withOwnRuns(db, user_id, told.reasons) };
+  });
   register(app, runRoutes.cancelRun, async ({ params: { run_id } }) => {
     const { job_id } = await requireRun(run_id);
     const answer = await cancelRun(db, run_id);
@@ -138,18 +146,30 @@ export function registerRuns(
   register(app, runRoutes.listRunAttempts, async ({ params: { run_id }, query }) => {
     return { attempts: await listAttempts(db, await requireRun(run_id), showIf(query.reveal)) };
   });
-  register(app, runRoutes.listRunLogs, async ({ params: { run_id }, query, request, reply }) => {
+  register(app, runRoutes.listRunLogs, async ({ params: { run_id }, query, caller, request, reply }) => {
     const { limit = defaults.page, cursor, follow = false } = query;
     await requireRun(run_id);
     const after = readCursor(cursor, { run_id }, numberShape);
     if (follow) {
       const lastSeen = request.headers['last-event-id'];
       if (lastSeen !== undefined && !numberShape.test(String(lastSeen))) throw badEventId();
-      return sendEvents(reply, followers.follow(run_id, String(lastSeen ?? after ?? '0')));
+      return sendEvents(reply, followers.follow(run_id, String(lastSeen ?? after ?? '0')), keyring.watch(caller));
     }
     const { lines, last, more } = await listLogs(db, run_id, { after, limit });
     return { lines, next_cursor: more && last !== null ? makeCursor(last, { run_id }) : null };
   });
+}
+
+/** Names no runs of others, which may hold what this one waits for. */
+async function withOwnRuns(db: Queryable, userId: string, reasons: readonly WaitReason[]): Promise<WaitReason[]> {
+  const owned = await ownRuns(
+    db,
+    userId,
+    reasons.flatMap(({ run_ids = [] }) => run_ids),
+  );
+  return reasons.map((reason) =>
+    reason.run_ids === undefined ? reason : { ...reason, run_ids: reason.run_ids.filter((id) => owned.has(id)) },
+  );
 }
 
 function ended(run: Run): PunctualError {

@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { deleteCalendar, getCalendar, listCalendarJobs, listCalendars } from '../store/calendars.ts';
 import { getJob } from '../store/jobs.ts';
 import { listOccurrences, type OccurrenceRow } from '../store/schedules.ts';
+import { audited } from './audited.ts';
 import { makeCursor, readCursor, timeShape } from './cursor.ts';
 import { register } from './register.ts';
 import type { ApiParts } from './server.ts';
@@ -40,14 +41,18 @@ export function registerSchedules(app: FastifyInstance, { db, editor }: ApiParts
     await findCalendar(name);
     return { jobs: await listCalendarJobs(db, name) };
   });
-  register(app, scheduleRoutes.putCalendar, async ({ params: { name }, body }) => {
-    await editor.putCalendar(name, body);
+  register(app, scheduleRoutes.putCalendar, async ({ params: { name }, body, request }) => {
+    await editor.putCalendar(name, body, (book, put) =>
+      audited(book, request, { id: name, look: (tx) => getCalendar(tx, name) }, put),
+    );
     return findCalendar(name);
   });
-  register(app, scheduleRoutes.deleteCalendar, async ({ params: { name } }) => {
-    const answer = await deleteCalendar(db, name);
-    if (answer === 'not_found') throw missing(name);
-    if (answer === 'in_use') throw new PunctualError('calendar_in_use');
+  register(app, scheduleRoutes.deleteCalendar, async ({ params: { name }, request }) => {
+    await audited(db, request, { id: name, look: (tx) => getCalendar(tx, name) }, async (tx) => {
+      const answer = await deleteCalendar(tx, name);
+      if (answer === 'not_found') throw missing(name);
+      if (answer === 'in_use') throw new PunctualError('calendar_in_use');
+    });
     return { name };
   });
 }

@@ -1,8 +1,10 @@
-// The HTTP server: limits, safety of the door, and all routes. The order of a request: host and origin, body, schema,
-// handler; every error leaves through errors.ts.
-import { limits, PunctualError } from '@punctual/contract';
+// The HTTP server: limits, safety of the door, and all routes. The order of a request: who and whether (guard.ts), body,
+// schema, whose rows (own.ts), handler, audit log; every error leaves through errors.ts.
+import { limits } from '@punctual/contract';
 import type { AddressRules } from '@punctual/contract/outgoing';
-import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
+import type { Budgets } from '../access/budgets.ts';
+import type { Keyring } from '../access/keyring.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import { newToken } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
@@ -24,14 +26,17 @@ import type { Lanes } from '../store/lanes.ts';
 import { registerChannels, registerSubscriptions } from './alert_channels.ts';
 import { registerAlerts } from './alerts.ts';
 import { registerArtifacts } from './artifacts.ts';
+import { registerAudit } from './audit.ts';
 import { registerBackfills } from './backfills.ts';
 import { registerDashboard } from './dashboard.ts';
 import { registerDeadLetters } from './dead_letters.ts';
 import { answerErrors } from './errors.ts';
 import { registerFlow } from './flow.ts';
 import { registerForecast } from './forecast.ts';
+import { guardDoor } from './guard.ts';
 import { registerJobs } from './jobs.ts';
 import { registerKeyLimits } from './key_limits.ts';
+import { registerKeys } from './keys.ts';
 import { registerLogs } from './logs.ts';
 import { registerOperations } from './operations.ts';
 import { registerRetention } from './retention.ts';
@@ -46,6 +51,8 @@ import { registerWorkflows } from './workflows.ts';
 
 export interface ApiParts {
   config: Config;
+  keyring: Keyring;
+  budgets: Budgets;
   db: Database;
   log: Logger;
   metrics: Metrics;
@@ -76,6 +83,8 @@ export interface ApiParts {
   ended: (segment: number, runIds: readonly string[]) => void;
   /** Runs of the segment were redriven. */
   retried: (segment: number) => void;
+  /** Keys or sessions were changed: every server must know. */
+  keysChanged: () => Promise<void>;
   workflows: Workflows;
   /** Where webhooks and mail servers may be. */
   addresses: AddressRules;
@@ -112,7 +121,9 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   });
   app.decorateRequest('bodyText', '');
   acceptJson(app);
-  guardDoor(app, parts.config);
+  app.decorateRequest('isRecorded', false);
+  app.decorate('door', { db: parts.db, segments: parts.segments });
+  guardDoor(app, parts);
   measure(app, parts);
   answerErrors(app, parts.log);
   registerJobs(app, parts);
@@ -132,6 +143,8 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   registerAlerts(app, parts);
   registerChannels(app, parts);
   registerSubscriptions(app, parts);
+  registerKeys(app, parts);
+  registerAudit(app, parts);
   registerWorkers(app, parts);
   registerStats(app, parts);
   registerService(app, parts);
@@ -156,28 +169,6 @@ function acceptJson(app: FastifyInstance): void {
     if (body === '') done(null, undefined);
     else void parse(request, body as string, done);
   });
-}
-
-/** Without keys a page of another site must not be able to speak to us through the user's browser. */
-function guardDoor(app: FastifyInstance, config: Config): void {
-  // Hooks with callbacks, not promises: they run for every request.
-  app.addHook('onRequest', (request, reply, done) => {
-    reply
-      .header('x-content-type-options', 'nosniff')
-      .header('referrer-policy', 'no-referrer')
-      .header('x-request-id', request.id);
-    const local = config.trust_network || isLocalHost(request.headers.host);
-    if (local && (request.method === 'GET' || !isForeignOrigin(request))) done();
-    else done(new PunctualError('host_not_allowed'));
-  });
-}
-
-function isLocalHost(host: string | undefined): boolean {
-  return host === undefined || /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i.test(host);
-}
-
-function isForeignOrigin({ headers }: FastifyRequest): boolean {
-  return headers.origin !== undefined && headers.origin.replace(/^https?:\/\//, '') !== headers.host;
 }
 
 /** Times requests, and notes that something has changed. */

@@ -25,7 +25,7 @@ export function registerService(
     settings: describeConfig(config).map(({ isDefault, ...setting }) => ({ ...setting, is_default: isDefault })),
   }));
 
-  app.get('/metrics', async (_, reply) => {
+  app.get('/metrics', { config: { access: { role: 'viewer', rows: 'all' } } }, async (_, reply) => {
     reply.header('content-type', metrics.registry.contentType);
     return metrics.registry.metrics();
   });

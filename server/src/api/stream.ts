@@ -9,15 +9,17 @@ import { streamed } from './register.ts';
 export const streamType = 'text/event-stream';
 const patienceMs = 30_000;
 
-/** Sends events until there are no more, or the client is gone. */
+/** Sends events until there are no more, the client is gone, or has lost its right to them. */
 export async function sendEvents(
   reply: FastifyReply,
   open: (signal: AbortSignal) => AsyncGenerator<LogEvent, void, undefined>,
+  entitled: { signal: AbortSignal; forget: () => void },
 ): Promise<typeof streamed> {
   const gone = new AbortController();
   const { raw } = reply;
   raw.on('close', () => gone.abort());
   raw.on('error', () => gone.abort());
+  entitled.signal.addEventListener('abort', () => gone.abort());
   reply.hijack();
   const headers = {
     ...reply.getHeaders(),
@@ -32,6 +34,7 @@ export async function sendEvents(
   } catch {
     // The client goes on from the last event it saw, here or at another server.
   } finally {
+    entitled.forget();
     raw.end();
   }
   return streamed;

@@ -7,11 +7,13 @@ import {
   InnerWorkflow,
   limits,
   PunctualError,
+  roleMay,
   type ScheduleWorkflow,
   type Workflow,
   workflowRoutes,
 } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
+import type { Caller } from '../access/caller.ts';
 import { kindOf, newId, segmentOf } from '../base/ids.ts';
 import { artifactsOf } from '../rules/artifacts.ts';
 import { type PreparedJob, prepareJob, type Refusal } from '../rules/job.ts';
@@ -20,6 +22,7 @@ import { compileWorkflow, type Graph } from '../rules/workflow/definition.ts';
 import { planOf } from '../rules/workflow/show.ts';
 import { createWorkflow, getStep, getWorkflow, listWorkflows } from '../store/workflows.ts';
 import { idShape, makeCursor, numberShape, readCursor } from './cursor.ts';
+import { ownKey } from './own.ts';
 import { register } from './register.ts';
 import type { ApiParts } from './server.ts';
 import { checker } from './validation.ts';
@@ -42,11 +45,12 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
   };
   let turn = 0;
 
-  register(app, workflowRoutes.createWorkflow, async ({ body, headers, request, reply }) => {
+  register(app, workflowRoutes.createWorkflow, async ({ body, headers, caller, request, reply }) => {
     const graph = compile(body);
     requireFlat(body.input, 'input');
     const text = toText(body);
-    const key = headers['idempotency-key'];
+    const given = headers['idempotency-key'];
+    const key = given === undefined ? undefined : ownKey(caller, given);
     const segment = key === undefined ? turn++ % segments : segmentOfKey(`workflow ${key}`, segments);
     const { workflow_id, replayed, outlook } = await createWorkflow(workflows.parts, {
       ...text,
@@ -59,11 +63,13 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
     return { workflow_id };
   });
 
-  register(app, workflowRoutes.scheduleWorkflow, async ({ body, headers, request, reply }) => {
+  register(app, workflowRoutes.scheduleWorkflow, async ({ body, headers, caller, request, reply }) => {
     const job = await toJob(body);
     const key = headers['idempotency-key'];
     const once =
-      key === undefined ? null : { user_id: '', key, body_hash: hash('sha256', request.bodyText, 'base64url') };
+      key === undefined
+        ? null
+        : { user_id: caller.user_id ?? '', key, body_hash: hash('sha256', request.bodyText, 'base64url') };
     const { jobs, replayed } = await submitter.submit([job], once);
     if (replayed) reply.header('idempotency-replayed', 'true');
     return jobs[0] as (typeof jobs)[0];
@@ -101,12 +107,15 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
     return { workflows: page.items, next_cursor: page.below === null ? null : makeCursor(page.below, filter) };
   });
 
-  register(app, workflowRoutes.getWorkflow, ({ params }) => requireWorkflow(params.workflow_id));
+  register(app, workflowRoutes.getWorkflow, async ({ params, caller }) => {
+    const workflow = await requireWorkflow(params.workflow_id);
+    return { ...workflow, steps: workflow.steps.map((step) => forCaller(step, caller)) };
+  });
 
   register(
     app,
     workflowRoutes.getWorkflowStep,
-    async ({ params: { workflow_id, step }, query: { limit = defaults.page, cursor } }) => {
+    async ({ params: { workflow_id, step }, query: { limit = defaults.page, cursor }, caller }) => {
       const workflow = await requireWorkflow(workflow_id);
       const after = Number(readCursor(cursor, { workflow_id, step }, numberShape) ?? -1);
       const detail = await getStep(db, workflow, { step, after, limit });
@@ -114,7 +123,7 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
       const { more, ...shown } = detail;
       const last = shown.items.at(-1);
       const next_cursor = more && last !== undefined ? makeCursor(String(last.item), { workflow_id, step }) : null;
-      return { ...shown, next_cursor };
+      return { ...shown, step: forCaller(shown.step, caller), next_cursor };
     },
   );
 }
@@ -123,6 +132,13 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
 export function requireWorkflowId(id: string, segments: number): void {
   if (kindOf(id) !== 'workflow' || segmentOf(id) >= segments)
     throw new PunctualError('workflow_not_found', { detail: `No workflow has the id ${id}.` });
+}
+
+/** The token completes the step: who may only look does not see it. */
+function forCaller<S extends { token?: string }>(step: S, { role }: Caller): S {
+  if (step.token === undefined || roleMay(role, 'submitter')) return step;
+  const { token: _token, ...shown } = step;
+  return shown as S;
 }
 
 export function requireFlat(value: unknown, path: string): void {

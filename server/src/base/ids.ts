@@ -15,6 +15,7 @@ export const idKinds = {
   workflow: 5,
   alert: 8,
   delivery: 9,
+  audit: 15,
 } as const;
 export type IdKind = keyof typeof idKinds;
 
@@ -130,7 +131,7 @@ function hex32(n: number): string {
 }
 
 function tail(kind: IdKind, segment: number): string {
-  return `${idKinds[kind]}${(segment | 0x1000).toString(16).slice(1)}`;
+  return `${idKinds[kind].toString(16)}${(segment | 0x1000).toString(16).slice(1)}`;
 }
 
 /** The time in hex; the counter keeps the ids of one process in order within a millisecond, and when the clock steps back. */

@@ -29,6 +29,8 @@ export interface Announcement {
   next_ms: number | null;
   /** The rules of queues and types have changed, or a place under one of their limits is free; SQL does not say. */
   flow?: 'changed' | 'freed' | null;
+  /** API keys or sessions have changed; servers of before do not say. */
+  keys?: boolean;
   /** The newest lane the speaker knows, 0 for none: work may lie in one that the hearer does not know yet. */
   newest_lane: number;
 }
@@ -62,6 +64,7 @@ export class Announcer {
   readonly #drains = new Set<string>();
   #nextMs: number | null = null;
   #flow: 'changed' | 'freed' | null = null;
+  #keys = false;
   #timer: NodeJS.Timeout | null = null;
   #client: pg.Client | null = null;
   #heardAt = Number.NEGATIVE_INFINITY;
@@ -83,6 +86,7 @@ export class Announcer {
     drains?: Iterable<string>;
     nextMs?: number | null;
     flow?: Announcement['flow'];
+    keys?: boolean;
   }): void {
     if (this.#alone) return;
     for (const segment of news.segments ?? []) this.#segments.add(segment);
@@ -91,6 +95,7 @@ export class Announcer {
     for (const session of news.drains ?? []) this.#drains.add(session);
     if (news.nextMs != null) this.#nextMs = Math.min(this.#nextMs ?? Number.POSITIVE_INFINITY, news.nextMs);
     if (news.flow != null && this.#flow !== 'changed') this.#flow = news.flow;
+    if (news.keys === true) this.#keys = true;
     this.#timer ??= setTimeout(() => void this.#send(), gatherMs);
   }
 
@@ -113,6 +118,7 @@ export class Announcer {
       drains: [...this.#drains].slice(0, maxDrains),
       next_ms: this.#nextMs,
       flow: this.#flow,
+      ...(this.#keys ? { keys: true } : {}),
       newest_lane: this.#options.lanes.newest,
     };
     this.#segments.clear();
@@ -120,6 +126,7 @@ export class Announcer {
     this.#drains.clear();
     this.#nextMs = null;
     this.#flow = null;
+    this.#keys = false;
     this.#timer = this.#cancels.length > 0 ? setTimeout(() => void this.#send(), gatherMs) : null;
     try {
       await notify(this.#options.db, JSON.stringify(announcement));
@@ -183,6 +190,7 @@ function readAnnouncement(payload: string): Announcement {
     flow = null,
     parents = [],
     drains = [],
+    keys = false,
     newest_lane,
   } = JSON.parse(payload) as Announcement;
   const natural = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
@@ -198,7 +206,8 @@ function readAnnouncement(payload: string): Announcement {
     Array.isArray(parents) &&
     parents.every(natural) &&
     (flow === null || flow === 'changed' || flow === 'freed') &&
+    typeof keys === 'boolean' &&
     natural(newest_lane);
   if (!fits) throw new Error(`no announcement: ${payload.slice(0, 200)}`);
-  return { from, segments, cancels, drains, next_ms, flow, parents, newest_lane };
+  return { from, segments, cancels, drains, next_ms, flow, parents, keys, newest_lane };
 }

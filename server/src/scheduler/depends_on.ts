@@ -14,7 +14,7 @@ export async function withNeeds(
   { db, segments }: { db: Database; segments: number },
   jobs: readonly PreparedJob[],
   bodies: readonly CreateJob[],
-  bulk: boolean,
+  { bulk, owner }: { bulk: boolean; owner: string | null },
 ): Promise<PreparedJob[]> {
   const edges = bodies.reduce((sum, { depends_on = [] }) => sum + depends_on.length, 0);
   if (edges === 0) return [...jobs];
@@ -28,6 +28,8 @@ export async function withNeeds(
     });
   const children = bodies.map((body, i) => ({ ...body, recurring: jobs[i]?.schedule != null }));
   const found = await findParents(db, namedParents(children), segments);
+  // What belongs to another user is not there for one who may see only his own.
+  if (owner !== null) for (const [id, parent] of found) if (parent.user_id !== owner) found.delete(id);
   const answer = needsOf(children, found, bulk);
   if ('needs' in answer)
     return jobs.map((job, i) => {

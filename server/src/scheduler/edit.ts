@@ -24,7 +24,7 @@ import {
   toRule,
 } from '../rules/schedule_input.ts';
 import { getCalendar, jobsWithCalendar, putCalendar } from '../store/calendars.ts';
-import type { Database } from '../store/database.ts';
+import { type Database, type Queryable, within } from '../store/database.ts';
 import { OverdueError, updateJob } from '../store/job_moves.ts';
 import { getJob } from '../store/jobs.ts';
 import type { Lanes } from '../store/lanes.ts';
@@ -59,15 +59,23 @@ export class ScheduleEditor {
     };
   }
 
-  /** Changes a job; times that have come are planned by the old schedule first. */
-  async update(job: Job, update: PreparedUpdate, ifVersion: number | null): Promise<void> {
+  /** Changes a job, and does what goes along with that; times that have come are planned by the old schedule first. */
+  async update(
+    job: Job,
+    update: PreparedUpdate,
+    ifVersion: number | null,
+    alongside: (tx: Queryable) => Promise<void> = async () => {},
+  ): Promise<void> {
     const { db, lanes, plan } = this.#parts;
     const recurring = job.schedule_type === 'CRON' || job.schedule_type === 'INTERVAL';
     refuse(strayFields({ ...update.recurring, ...given(update.schedule) }, recurring ? job.schedule_type : 'FUTURE'));
     for (let attempt = 1; ; attempt++) {
       const schedule = update.recurring === null ? null : await this.#changed(job, update.recurring);
       try {
-        await updateJob(db, lanes, { jobId: job.job_id, update, ifVersion, recurring: schedule });
+        await db.transaction(async (tx) => {
+          await updateJob(within(tx), lanes, { jobId: job.job_id, update, ifVersion, recurring: schedule });
+          await alongside(tx);
+        });
         return;
       } catch (error) {
         if (!(error instanceof OverdueError)) throw error;
@@ -78,12 +86,16 @@ export class ScheduleEditor {
   }
 
   /** The schedules that use the calendar follow it from now on. */
-  async putCalendar(name: string, calendar: PutCalendar): Promise<void> {
+  async putCalendar(
+    name: string,
+    calendar: PutCalendar,
+    alongside: (db: Database, put: (db: Database) => Promise<void>) => Promise<void>,
+  ): Promise<void> {
     const { db } = this.#parts;
     const refused: FieldError[] = [];
     compile(calendar, refused);
     refuse(refused);
-    await putCalendar(db, name, calendar);
+    await alongside(db, (tx) => putCalendar(tx, name, calendar));
     for (const jobId of await jobsWithCalendar(db, name)) {
       const job = await getJob(db, jobId);
       if (job !== null && job.status !== 'CANCELLED') await this.update(job, { ...nothing, recurring: {} }, null);

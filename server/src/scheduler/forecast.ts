@@ -39,8 +39,8 @@ export class Forecaster {
   }
 
   async get(query: ForecastQuery): Promise<Forecast> {
-    const { hours = 24, from = null, queue = null, type = null } = query;
-    const key = JSON.stringify([hours, from, queue, type]);
+    const { hours = 24, from = null, queue = null, type = null, user_id = null } = query;
+    const key = JSON.stringify([hours, from, queue, type, user_id]);
     const now = monotonicMs();
     for (const [other, { until }] of this.#kept) if (until < now) this.#kept.delete(other);
     const known = this.#kept.get(key);
@@ -86,12 +86,12 @@ export class Forecaster {
     return { at: new Date(base_ms).toISOString(), ...look };
   }
 
-  async #compute({ hours = 24, from, queue, type }: ForecastQuery): Promise<Forecast> {
+  async #compute({ hours = 24, from, queue, type, user_id }: ForecastQuery): Promise<Forecast> {
     const { db, segments } = this.#parts;
     const nowMs = await databaseNow(db);
     const window = windowOf(beginOf(from, nowMs), hours);
     const { budgetMs = defaultBudgetMs } = this.#parts;
-    const look = await lookAhead({ db, segments, window, filter: { queue, type }, budgetMs });
+    const look = await lookAhead({ db, segments, window, filter: { queue, type, user_id }, budgetMs });
     return {
       from: new Date(window.from_ms).toISOString(),
       to: new Date(window.to_ms).toISOString(),

@@ -152,7 +152,7 @@ async function addWaiting(look: Look, segment: number): Promise<void> {
     return;
   }
   const { from_ms: fromMs, to_ms: toMs } = window;
-  const rows = await countWaiting(db, segment, { fromMs, toMs, limit: maxWaiting });
+  const rows = await countWaiting(db, segment, { fromMs, toMs, limit: maxWaiting, user_id: filter.user_id });
   let lookedAt = 0;
   for (const row of rows) {
     lookedAt += row.runs;
@@ -233,12 +233,16 @@ function toSchedule(row: ForecastRow): ForecastSchedule {
 
 /** From the newest runs of all; for types that are rare among these, from the last runs of some of their jobs. */
 async function readDurations(
-  { db, counted, jobs }: Look,
+  { db, counted, jobs, filter }: Look,
   segments: readonly number[],
 ): Promise<ReadonlyMap<string, Durations>> {
   const types = new Set([...counted.groups.values()].map((group) => group.type));
   if (types.size === 0) return new Map();
-  const recent = byType(await recentDurations(db, segments, recentPerSegment));
+  // How long runs of others took is none of a user's business.
+  const recent =
+    filter.user_id === undefined
+      ? byType(await recentDurations(db, segments, recentPerSegment))
+      : new Map<string, number[]>();
   const rare = [...types].filter((type) => (recent.get(type)?.length ?? 0) < enoughDurations).slice(0, maxTypesAsked);
   const asked = rare.flatMap((type) => jobs.get(type) ?? []);
   const further =

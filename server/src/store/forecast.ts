@@ -8,6 +8,7 @@ import { epochMs, type Fragment, part, sql } from './sql.ts';
 export interface ForecastFilter {
   queue?: string | undefined;
   type?: string | undefined;
+  user_id?: string | undefined;
 }
 
 export interface ForecastRow {
@@ -53,19 +54,20 @@ export interface WaitingCount {
 export async function countWaiting(
   db: Queryable,
   segment: number,
-  { fromMs, toMs, limit }: { fromMs: number; toMs: number; limit: number },
+  { fromMs, toMs, limit, user_id }: { fromMs: number; toMs: number; limit: number; user_id?: string | undefined },
 ): Promise<WaitingCount[]> {
   return db.query<WaitingCount>(sql`
     select ${epochMs(part`w.minute`)} as minute_ms, l.queue, l.type, w.runs
     from (
       select lane_id, date_trunc('minute', wake_at) as minute, count(*)::integer as runs
       from (
-        select lane_id, wake_at
-        from punctual.waiting
-        where segment = ${segment}::smallint and wake_at >= ${at(fromMs)} and wake_at < ${at(toMs)}
-        order by wake_at
+        select w.lane_id, w.wake_at, w.segment, w.job_id
+        from punctual.waiting w
+        where w.segment = ${segment}::smallint and w.wake_at >= ${at(fromMs)} and w.wake_at < ${at(toMs)}
+        order by w.wake_at
         limit ${limit}::integer
       ) first
+      ${user_id === undefined ? part`` : part`join punctual.jobs j using (segment, job_id) where j.user_id = ${user_id}`}
       group by lane_id, minute
     ) w
     join punctual.lanes l using (lane_id)`);
@@ -114,6 +116,6 @@ export async function jobDurations(db: Queryable, jobIds: readonly string[], per
     where e.started_at is not null`);
 }
 
-function matching({ queue, type }: ForecastFilter): Fragment {
-  return part`${queue === undefined ? part`` : part`and j.queue = ${queue}`} ${type === undefined ? part`` : part`and j.type = ${type}`}`;
+function matching({ queue, type, user_id }: ForecastFilter): Fragment {
+  return part`${user_id === undefined ? part`` : part`and j.user_id = ${user_id}`} ${queue === undefined ? part`` : part`and j.queue = ${queue}`} ${type === undefined ? part`` : part`and j.type = ${type}`}`;
 }

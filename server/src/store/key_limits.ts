@@ -59,7 +59,7 @@ export async function deleteKeyLimit(db: Queryable, segments: readonly number[],
 export async function listKeyLimits(
   db: Queryable,
   segments: readonly number[],
-  page: { after: string; limit: number },
+  page: { after: string; limit: number; key?: string },
 ): Promise<KeyLimit[]> {
   const rows = await db.query<LimitRow>(sql`
     select distinct on (k.key) ${columns}
@@ -67,7 +67,7 @@ export async function listKeyLimits(
     cross join lateral (
       select *
       from punctual.key_limits o
-      where o.segment = s.segment and o.own and o.key > ${page.after}
+      where o.segment = s.segment and o.own and o.key > ${page.after} ${page.key === undefined ? part`` : part`and o.key = ${page.key}`}
       order by o.key
       limit ${page.limit}::integer
     ) k

@@ -124,15 +124,17 @@ export async function listOperations(
   db: Queryable,
   {
     state,
+    user_id,
     below,
     limit,
     segments,
-  }: { state?: Operation['state']; below: string; limit: number; segments: readonly number[] },
+  }: { state?: Operation['state']; user_id?: string; below: string; limit: number; segments: readonly number[] },
 ): Promise<Operation[]> {
   const rows = await db.query<OperationRow>(sql`
     select ${columns}
     from punctual.operations
     where operation_id < ${below} ${state === undefined ? part`` : part`and state = ${state}`}
+      ${user_id === undefined ? part`` : part`and user_id = ${user_id}`}
     order by operation_id desc
     limit ${limit}::integer`);
   return withProgress(db, rows, segments);

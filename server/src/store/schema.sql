@@ -27,6 +27,13 @@ create sequence punctual.arrivals;
 
 create sequence punctual.log_order;
 
+create table punctual.access_version (
+  one boolean not null default true,
+  version bigint not null default 1,
+  constraint access_version_pkey primary key (one),
+  constraint access_version_one_check check (one)
+);
+
 create table punctual.alert_channels (
   name text not null,
   kind text not null,
@@ -107,6 +114,32 @@ create unique index alerts_firing on punctual.alerts using btree (rule, group_ke
 create index alerts_resolved on punctual.alerts using btree (resolved_at) where (resolved_at is not null);
 create index alerts_to_notify on punctual.alerts using btree (notify_at) where (notify_at is not null);
 
+create table punctual.api_keys (
+  key_id uuid not null,
+  name text not null,
+  role text not null,
+  user_id text,
+  hash text not null,
+  hint text not null,
+  old_hash text,
+  old_until timestamp with time zone,
+  rate_per_second integer,
+  rate_burst integer,
+  created_at timestamp with time zone not null default now(),
+  created_by text,
+  expires_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  constraint api_keys_pkey primary key (key_id),
+  constraint api_keys_hash_key unique (hash),
+  constraint api_keys_old_hash_key unique (old_hash),
+  constraint api_keys_check check (((user_id is null) or (role = any (array['viewer'::text, 'submitter'::text, 'operator'::text])))),
+  constraint api_keys_check1 check (((old_hash is null) = (old_until is null))),
+  constraint api_keys_rate_burst_check check ((rate_burst > 0)),
+  constraint api_keys_rate_per_second_check check ((rate_per_second > 0)),
+  constraint api_keys_role_check check ((role = any (array['viewer'::text, 'submitter'::text, 'operator'::text, 'admin'::text, 'worker'::text])))
+);
+
 create table punctual.artifact_refs (
   segment smallint not null,
   sha256 text not null,
@@ -162,6 +195,23 @@ create table punctual.attempts (
   error text,
   constraint attempts_pkey primary key (segment, run_id, lease_id, ended_at)
 ) partition by range (ended_at);
+
+create table punctual.audit (
+  audit_id uuid not null,
+  at timestamp with time zone not null default now(),
+  key_id uuid,
+  key_name text not null,
+  user_id text,
+  address text,
+  operation text not null,
+  noun text not null,
+  id text not null,
+  before text,
+  after text,
+  constraint audit_pkey primary key (audit_id)
+);
+create index audit_by_id on punctual.audit using btree (noun, id, audit_id);
+create index audit_by_key on punctual.audit using btree (key_id, audit_id);
 
 create table punctual.backfill_times (
   segment smallint not null,
@@ -423,6 +473,14 @@ create table punctual.jobs (
 );
 create index jobs_recurring on punctual.jobs using btree (segment, job_id) where (schedule_type = any (array['CRON'::punctual.schedule_type, 'INTERVAL'::punctual.schedule_type]));
 
+create table punctual.key_budgets (
+  key_id uuid not null,
+  tokens double precision not null,
+  refilled_at timestamp with time zone not null default now(),
+  constraint key_budgets_pkey primary key (key_id),
+  constraint key_budgets_key_id_fkey foreign key (key_id) references punctual.api_keys(key_id) on delete cascade
+);
+
 create table punctual.key_holds (
   segment smallint not null,
   run_id uuid not null,
@@ -455,6 +513,16 @@ create table punctual.key_limits (
 ) with (fillfactor = 70);
 create index key_limits_own on punctual.key_limits using btree (segment, key) where own;
 create index key_limits_to_look on punctual.key_limits using btree (segment, look_at) where (look_at is not null);
+
+create table punctual.key_sessions (
+  hash text not null,
+  key_id uuid not null,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  constraint key_sessions_pkey primary key (hash),
+  constraint key_sessions_key_id_fkey foreign key (key_id) references punctual.api_keys(key_id) on delete cascade
+);
+create index key_sessions_by_key on punctual.key_sessions using btree (key_id, created_at);
 
 create table punctual.lane_holds (
   kind text not null,

@@ -1,5 +1,6 @@
 // Removes old history, in the order in which things refer to each other: log lines, runs, attempts, times of the ledger,
-// files they published, backfills, dependencies, workflows, jobs; then idempotency keys, operations and sessions; then artifacts. One small batch after the other, so that a
+// files they published, backfills, dependencies, workflows, jobs; then idempotency keys, operations, sessions and the audit
+// log; then artifacts. One small batch after the other, so that a
 // server can take them with pauses, and `punctual prune` one after the other. Any number may do it at once: each removes
 // what it still finds. Cutting it short anywhere leaves nothing that is wrong, only something that is still there.
 import type { RetentionPolicy } from '@punctual/contract';
@@ -7,10 +8,12 @@ import { lowestIdAt } from '../base/ids.ts';
 import type { Config } from '../config.ts';
 import { type Span, spansOf } from '../rules/retention.ts';
 import { pruneArtifacts } from '../store/artifacts.ts';
+import { pruneAudit } from '../store/audit.ts';
 import type { Database } from '../store/database.ts';
 import { type HistoryTable, lookAt, type Place, removeFrom, type Stretch, startOf } from '../store/history.ts';
 import { dropDay, type HistoryDay, listDays } from '../store/history_days.ts';
 import { findSpent, removeSpent } from '../store/job_removal.ts';
+import { pruneKeys } from '../store/keys.ts';
 import {
   pruneBackfills,
   pruneDependents,
@@ -32,6 +35,8 @@ export type PrunedTable =
   | 'jobs'
   | 'submissions'
   | 'operations'
+  | 'audit'
+  | 'api_keys'
   | 'workers'
   | 'run_artifacts'
   | 'artifacts';
@@ -52,6 +57,8 @@ export interface PruneParts {
   db: Database;
   segments: readonly number[];
   policy: RetentionPolicy;
+  /** How long the audit log is kept, and keys after their end; for ever unless given. */
+  auditDays?: number;
   /** Removes nothing, only counts. */
   dryRun: boolean;
 }
@@ -87,6 +94,7 @@ export async function* prune(parts: PruneParts): AsyncGenerator<PruneStep, void,
     pruneSubmitted(parts),
     pruneOthers(parts),
     pruneFiles(parts),
+    pruneAudited(parts),
   ];
   for (const stage of stages) yield* parts.dryRun ? bounded(stage) : stage;
 }
@@ -188,6 +196,17 @@ async function* pruneSubmitted({ db, policy, segments, dryRun }: PruneParts): As
       place = page.next;
       yield { table: 'submissions', rows: page.removed };
     }
+}
+
+async function* pruneAudited({ db, auditDays = 0, dryRun }: PruneParts): AsyncGenerator<PruneStep> {
+  if (auditDays === 0) return;
+  const below = lowestIdAt((await databaseNow(db)) - auditDays * dayMs);
+  for (let more = true; more; ) {
+    const page = await pruneAudit(db, below, { foreseen: dryRun });
+    more = page.more;
+    yield { table: 'audit', rows: page.removed };
+  }
+  if (!dryRun) yield { table: 'api_keys', rows: await pruneKeys(db, auditDays) };
 }
 
 async function* pruneOthers({ db, policy, segments, dryRun }: PruneParts): AsyncGenerator<PruneStep> {

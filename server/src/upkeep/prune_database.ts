@@ -15,6 +15,7 @@ export async function pruneDatabase(
     const parts = {
       db,
       policy: policyOf(config),
+      auditDays: config.retain_audit_days,
       segments: Array.from({ length: segments }, (_, i) => i),
       dryRun: options.dryRun,
     };

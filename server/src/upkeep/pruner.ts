@@ -12,6 +12,7 @@ export interface PrunerParts {
   db: Database;
   segments: readonly number[];
   policy: RetentionPolicy;
+  auditDays?: number;
   metrics: Pick<Metrics, 'pruned'>;
   log: Pick<Logger, 'info'>;
 }

@@ -6,13 +6,14 @@ import { BinaryCache, CacheFull, type Fetched, HashMismatch, type Lent } from '.
 import { type ProgramOptions, runProgram } from './run-program.ts';
 
 export interface BinaryExecutorOptions extends ProgramOptions {
-  /** Where the server is. */
+  /** Where the server is, and the key it asks for. */
   url: string;
+  apiKey?: string | undefined;
   cacheBytes: number;
 }
 
 export function binaryExecutor(options: BinaryExecutorOptions): Handler {
-  const client = new Client({ url: options.url });
+  const client = new Client({ url: options.url, apiKey: options.apiKey });
   const fetch = async (sha256: string, signal: AbortSignal): Promise<Fetched> => {
     const { size } = await client.artifacts.get(sha256);
     return { size, content: await client.artifacts.open(sha256, { signal }) };

@@ -1,0 +1,87 @@
+// Signing in: shown in place of a page when the server asks for a key, and a line that says who is signed in. The key goes
+// to the server once and is kept nowhere here; what stays is a cookie that scripts cannot read.
+import type { Session } from '@punctual/contract';
+import { type FormEvent, type ReactNode, useEffect, useId, useState } from 'react';
+import { createSession, deleteSession, getSession, onSignedOut } from '../api.ts';
+import { ProblemNote } from '../parts/problem.tsx';
+
+/** Its children while the server answers; the form when it asks for a key. */
+export function SignedIn({ children }: { children: ReactNode }) {
+  const [isOut, setIsOut] = useState(false);
+  const [session, setSession] = useState<Session>();
+  useEffect(() => onSignedOut(() => setIsOut(true)), []);
+  useEffect(() => {
+    const stop = new AbortController();
+    getSession(stop.signal).then(setSession, () => {});
+    return () => stop.abort();
+  }, []);
+  if (isOut)
+    return (
+      <LoginPage
+        onDone={(opened) => {
+          setSession(opened);
+          setIsOut(false);
+        }}
+      />
+    );
+  return (
+    <>
+      {children}
+      {session !== undefined && session.key_id !== null && <Who session={session} />}
+    </>
+  );
+}
+
+function Who({ session: { name, role, user_id } }: { session: Session }) {
+  return (
+    <p className="faint">
+      Signed in as {name} ({role}
+      {user_id === null ? '' : `, ${user_id}`}){' '}
+      <button type="button" onClick={() => void deleteSession().finally(() => location.reload())}>
+        Sign out
+      </button>
+    </p>
+  );
+}
+
+function LoginPage({ onDone }: { onDone: (session: Session) => void }) {
+  const id = useId();
+  const [key, setKey] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<Error>();
+
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      onDone(await createSession(key));
+    } catch (wrong) {
+      setError(wrong instanceof Error ? wrong : new Error(String(wrong)));
+      setBusy(false);
+    }
+  };
+
+  return (
+    <section className="empty">
+      <h1>Sign in</h1>
+      <p>This server asks for an API key.</p>
+      <form onSubmit={(event) => void submit(event)}>
+        <label htmlFor={`${id}-key`}>API key</label>
+        <input
+          id={`${id}-key`}
+          type="password"
+          value={key}
+          onChange={(event) => setKey(event.target.value)}
+          required
+          maxLength={200}
+          autoComplete="current-password"
+          spellCheck={false}
+        />
+        <button type="submit" disabled={busy}>
+          Sign in
+        </button>
+        {error !== undefined && <ProblemNote error={error} />}
+      </form>
+    </section>
+  );
+}
