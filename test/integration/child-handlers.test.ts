@@ -8,6 +8,7 @@ import type { Run } from '@punctual/contract';
 import { type ModuleHandler, Worker } from '@punctual/sdk';
 import { eventually } from '../support/eventually.ts';
 import { type House, openHouse } from '../support/house.ts';
+import { runPunctual, startPunctual } from '../support/process.ts';
 
 const module = new URL('../support/child_handlers.js', import.meta.url);
 let house: House;
@@ -80,14 +81,14 @@ describe('a handler in a child process', () => {
       ['fatal', /^no use$/],
       ['not_json', /not JSON/],
     ];
-    const ids = await Promise.all(cases.map(([how]) => submit(type, { how })));
+    const ids = await Promise.all(
+      cases.map(([how]) => submit(type, { how }, { max_retries: how === 'fatal' ? 5 : 0 })),
+    );
     for (const [i, [how, reason]] of cases.entries()) {
       const run = await house.ended(ids[i] as string);
-      assert.equal(run.status, 'FAILED', how);
+      assert.deepEqual([run.status, run.attempt_number], ['FAILED', 1], how);
       assert.match(run.error_message ?? '', reason, how);
     }
-    const fatal = await house.ended(await submit(type, { how: 'fatal' }, { max_retries: 5 }));
-    assert.equal(fatal.attempt_number, 1);
     const retried = await house.ended(await submit(type, { how: 'retry' }, { max_retries: 1 }));
     assert.deepEqual([retried.attempt_number, retried.error_message], [2, 'later']);
     assert.match(String((await house.ended(await submit(type, { how: 'bad_checkpoint' }))).result), /not JSON/);
@@ -178,4 +179,22 @@ test('a module handler that cannot be run is refused, or says why', async () => 
   const type = await offer({ export: 'notAFunction' });
   const run = await house.ended(await submit(type, null));
   assert.match(run.error_message ?? '', /child_handlers\.js exports no function notAFunction/);
+});
+
+test('the stock worker takes handlers of one’s own from modules', async () => {
+  const handler = `child-cli=${fileURLToPath(module)}#misbehave`;
+  await using worker = startPunctual(['worker', '--handler', handler, '--handler-pool', '1'], {
+    PUNCTUAL_URL: house.url,
+  });
+  const id = await submit('child-cli', { how: 'pid' });
+  const [run, bad, none] = await Promise.all([
+    house.ended(id),
+    runPunctual(['worker', '--handler', 'x']),
+    runPunctual(['worker', '--handler', 'x=/nonexistent.js']),
+  ]);
+  assert.equal(typeof run.result, 'number');
+  assert.notEqual(run.result, worker.pid);
+  assert.deepEqual([bad.code, none.code], [2, 2]);
+  assert.match(bad.stderr, /It must be TYPE=FILE or TYPE=FILE#EXPORT/);
+  assert.match(none.stderr, /There is no file \/nonexistent\.js/);
 });

@@ -38,7 +38,7 @@ export const misbehave: Handler = async (run, ctx) => {
       return sleep(10_000);
     case 'memory': {
       const kept: number[][] = [];
-      for (;;) kept.push(new Array(1_000_000).fill(kept.length));
+      for (;;) kept.push(Array.from<number>({ length: 1_000_000 }).fill(kept.length));
     }
     case 'block':
       for (;;);

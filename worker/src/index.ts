@@ -1,7 +1,7 @@
 // The stock worker: an SDK worker that offers the executors http and, if allowed, shell, and the types echo and sleep.
 // `punctual worker` and `punctual start` start it.
 import { readFileSync } from 'node:fs';
-import { type Logger, Worker, type WorkerEvent } from '@punctual/sdk';
+import { type Logger, type ModuleHandler, Worker, type WorkerEvent } from '@punctual/sdk';
 import { httpExecutor } from './executors/http.ts';
 import { shellExecutor } from './executors/shell.ts';
 import type { Isolation } from './isolation/probe.ts';
@@ -23,6 +23,8 @@ export interface StockWorkerOptions {
   queues: string[] | null;
   /** What it has that a job may require. */
   labels?: string[] | undefined;
+  /** Types of one's own, each from a module that runs in child processes. */
+  handlers?: Readonly<Record<string, ModuleHandler>> | undefined;
   /** How programs are kept apart, from probeIsolation; null: it runs no programs. */
   shell: Isolation | null;
   /** Hosts and CIDRs the http executor may call although they are not public. */
@@ -52,7 +54,7 @@ export async function startStockWorker(options: StockWorkerOptions): Promise<Wor
   const worker = new Worker({
     ...rest,
     ...(secretsDir === null ? {} : { secrets: { dir: secretsDir } }),
-    handlers: { echo, sleep },
+    handlers: { echo, sleep, ...rest.handlers },
     executors: shell === undefined ? { http } : { http, shell },
     stopGraceMs: stopGraceMs + report_ms,
   });

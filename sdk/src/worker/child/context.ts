@@ -32,13 +32,13 @@ export class ChildContext implements RunContext {
     this.run = run;
     this.#say = say;
     const add = (level: 'debug' | 'info' | 'warn' | 'error') => (message: string, fields?: Record<string, unknown>) =>
-      say({ kind: 'log', level, message: String(message), fields: sendable(fields) });
+      say({ kind: 'log', level, message: asText(message), fields: sendable(fields) });
     this.log = {
       debug: add('debug'),
       info: add('info'),
       warn: add('warn'),
       error: add('error'),
-      output: (stream, line) => say({ kind: 'output', stream, line: String(line) }),
+      output: (stream, line) => say({ kind: 'output', stream, line: asText(line) }),
     };
   }
 
@@ -104,6 +104,11 @@ export class ChildContext implements RunContext {
       this.#say({ kind: 'ask', ask, what, value });
     });
   }
+}
+
+/** Handlers without types say anything. */
+function asText(value: unknown): string {
+  return String(value);
 }
 
 /** Fields that the channel can carry: those that are no JSON are said to be none by the worker's log, as words. */

@@ -34,9 +34,10 @@ process.on('uncaughtException', (error) => {
 const handler = load();
 handler.catch(() => undefined); // told with the first run
 process.on('message', (message: ToChild) => {
-  if (message.kind === 'run') return void start(message);
-  if (message.n !== current?.n) return;
-  if (message.kind === 'abort') current.ctx.abort(message.reason, message.message);
+  if (message.kind === 'run') void start(message);
+  else if (message.n !== current?.n)
+    return; // it comes too late
+  else if (message.kind === 'abort') current.ctx.abort(message.reason, message.message);
   else current.ctx.answered(message);
 });
 

@@ -15,7 +15,7 @@ export function toChildError(error: unknown): ChildError {
 }
 
 /** `aborted`: why the run was aborted, if it was. */
-export function fromChildError(error: ChildError, aborted: unknown = undefined): unknown {
+export function fromChildError(error: ChildError, aborted?: unknown): unknown {
   if (error.type === 'snooze') return new Snooze(error.snoozeMs ?? 0);
   if (error.type === 'fatal') return new FatalError(error.message);
   if (error.type === 'retry') return new RetryError(error.message, { retryAfterMs: error.retryAfterMs });
