@@ -8,6 +8,6 @@ export function refusesColor(env: NodeJS.ProcessEnv = process.env): boolean {
 
 /** The environment of a worker: everything but the database's address and keys, which no worker needs and no job may read. */
 export function workerEnvironment(env: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
-  const withheld = ['DATABASE_URL', 'PUNCTUAL_ENCRYPTION_KEYS', 'PUNCTUAL_ENCRYPTION_KEYS_FILE'];
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !withheld.includes(name)));
+  const withheld = new Set(['DATABASE_URL', 'PUNCTUAL_ENCRYPTION_KEYS', 'PUNCTUAL_ENCRYPTION_KEYS_FILE']);
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !withheld.has(name)));
 }

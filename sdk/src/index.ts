@@ -81,6 +81,7 @@ export { type CallOptions, Client, type ClientOptions } from './client.ts';
 export type { SubmitOptions } from './jobs.ts';
 export { type WaitOptions, WaitTimeoutError } from './wait.ts';
 export type { Handler, RunContext } from './worker/active-run.ts';
+export type { ModuleHandler } from './worker/child/module-handler.ts';
 export type { Transaction } from './worker/complete-in.ts';
 export { FatalError, RetryError, RunAbortedError, Snooze } from './worker/errors.ts';
 export type { Logger } from './worker/logger.ts';

@@ -14,7 +14,7 @@ const newKey = (name: string): string => `${name}:${randomBytes(32).toString('ba
 const old = newKey('old');
 const fresh = newKey('new');
 const secret = 'MARKER-4711-MARKER';
-const other = 'MARKER-in-the-clear';
+const plainly = 'MARKER-in-the-clear';
 
 async function revealed(house: House, path: string): Promise<Record<string, unknown>> {
   return (await (await fetch(`${house.url}${path}`)).json()) as Record<string, unknown>;
@@ -55,8 +55,8 @@ describe('an encrypted job', () => {
       [{ card: secret }, undefined, true],
     ]);
     // The look itself sees what is there.
-    await house.client.jobs.create({ type: 'plain', payload: { card: other } });
-    assert.deepEqual(await columnsWith(house, other), ['punctual.jobs.payload']);
+    await house.client.jobs.create({ type: 'plain', payload: { card: plainly } });
+    assert.deepEqual(await columnsWith(house, plainly), ['punctual.jobs.payload']);
 
     const { jobs } = await house.client.jobs.list({ q: 'MARKER' });
     assert.deepEqual(
@@ -179,19 +179,19 @@ describe('an encrypted job', () => {
   });
 
   test('is refused where there are no keys, and by the SQL door', async () => {
-    await using house = await openHouse();
-    await assert.rejects(house.client.jobs.create({ type: 'echo', encrypted: true }), {
+    await using keyless = await openHouse();
+    await assert.rejects(keyless.client.jobs.create({ type: 'echo', encrypted: true }), {
       code: 'encryption_off',
       status: 422,
     });
-    await assert.rejects(house.client.jobs.createMany([{ type: 'echo' }, { type: 'echo', encrypted: true }]), {
+    await assert.rejects(keyless.client.jobs.createMany([{ type: 'echo' }, { type: 'echo', encrypted: true }]), {
       code: 'encryption_off',
     });
-    const sql = (text: string) => house.db.query({ name: '', text, values: [] });
+    const sql = (text: string) => keyless.db.query({ name: '', text, values: [] });
     await assert.rejects(sql(`select punctual.submit('echo', encrypted => true)`), /encrypted is not offered in SQL/);
     await sql(`select punctual.submit('echo', encrypted => false, delay => '1 hour')`);
-    assert.equal(await house.count('jobs'), 1);
-    await assert.rejects(house.client.jobs.create({ type: 'echo', encrypted: 'yes' as never }), {
+    assert.equal(await keyless.count('jobs'), 1);
+    await assert.rejects(keyless.client.jobs.create({ type: 'echo', encrypted: 'yes' as never }), {
       code: 'invalid_input',
     });
   });
@@ -245,7 +245,7 @@ describe('keys', () => {
     await house.addServer({ encryption_keys: `${fresh},${old}` });
     const again = new (await import('@punctual/sdk')).Client({ url: house.url });
     await house.addWorker({ echo: (run) => run.payload });
-    await again.deadLetters.redrive(status?.run_id as string);
+    await again.deadLetters.redrive(status?.run_id ?? '');
     assert.equal((await again.jobs.waitFor(job_id, { reveal: true })).result, secret);
     again.close();
   });
@@ -303,7 +303,7 @@ describe('keys', () => {
       return { keys, rotated, unreadable };
     };
     // 7 payloads, 3 results, 3 errors in each of three tables, 1 checkpoint.
-    const before = {
+    const unrotated = {
       keys: [
         { name: 'new', values: 0, state: 'encrypts' },
         { name: 'old', values: 20, state: 'decrypts' },
@@ -311,9 +311,9 @@ describe('keys', () => {
       rotated: 0,
       unreadable: [],
     };
-    assert.deepEqual(await use(true), before);
-    assert.deepEqual(await use(false), { ...before, rotated: 20 });
-    const after = {
+    assert.deepEqual(await use(true), unrotated);
+    assert.deepEqual(await use(false), { ...unrotated, rotated: 20 });
+    const rotatedOnce = {
       keys: [
         { name: 'new', values: 20, state: 'encrypts' },
         { name: 'old', values: 0, state: 'decrypts' },
@@ -321,7 +321,7 @@ describe('keys', () => {
       rotated: 0,
       unreadable: [],
     };
-    assert.deepEqual(await use(false), after);
+    assert.deepEqual(await use(false), rotatedOnce);
     await assert.rejects(
       rotateDatabase({ ...both, encryption_keys: null }, { databaseUrl: house.databaseUrl, dryRun: false }),
       /no key to rotate to/,

@@ -37,7 +37,7 @@ before(async () => {
     const said = { url: request.url ?? '', headers: request.headers, body };
     told.push(said);
     const { status, body: back } = answer(said);
-    response.writeHead(status, { 'content-type': 'text/plain', location: `/?${said.headers['x-token']}` });
+    response.writeHead(status, { 'content-type': 'text/plain', location: `/?${String(said.headers['x-token'])}` });
     response.end(back);
   });
   await new Promise<void>((resolve) => target.listen(0, '127.0.0.1', resolve));
@@ -106,8 +106,8 @@ describe('a call', () => {
   });
 
   test('that fails says so without them, also where its answer is cut', async () => {
-    for (const before of [0, 480, 490, 496]) {
-      answer = (said) => ({ status: 400, body: 'x'.repeat(before) + said.headers['x-token'] + said.body });
+    for (const filled of [0, 480, 490, 496]) {
+      answer = (said) => ({ status: 400, body: 'x'.repeat(filled) + said.headers['x-token'] + said.body });
       const { ended } = await run({
         kind: 'http',
         url: url('{{secret:TOKEN}}'),
@@ -120,7 +120,7 @@ describe('a call', () => {
     answer = () => ({ status: 302, body: '' });
     const { ended } = await run({ kind: 'http', url: url(), headers: { 'x-token': '{{secret:TOKEN}}' } });
     assert.match(ended.error_message ?? '', /redirect \(302\) to \/\?\[redacted\]/);
-    answer = (said) => ({ status: 200, body: `${'y'.repeat(64 * 1024 - 8)}${said.headers['x-token']}` });
+    answer = (said) => ({ status: 200, body: `${'y'.repeat(64 * 1024 - 8)}${String(said.headers['x-token'])}` });
     const long = await run({ kind: 'http', url: url(), headers: { 'x-token': '{{secret:TOKEN}}' } });
     assert.ok(!(long.ended.result as { body: string }).body.includes('tok-'));
     await nowhere();

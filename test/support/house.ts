@@ -3,7 +3,7 @@
 //   await using house = await openHouse({ servers: 2, workers: 1 });
 import assert from 'node:assert/strict';
 import type { Run } from '@punctual/contract';
-import { Client, type Handler, Worker, type WorkerOptions } from '@punctual/sdk';
+import { Client, type Handler, type ModuleHandler, Worker, type WorkerOptions } from '@punctual/sdk';
 import { type Config, type RunningServer, readConfig, startServer } from '@punctual/server';
 import { openLog } from '@punctual/server/internal/base/log';
 import { type Database, openDatabase } from '@punctual/server/internal/store/database';
@@ -11,7 +11,7 @@ import { checkInvariants } from '@punctual/server/internal/store/invariants';
 import { createDatabase } from './database.ts';
 import { eventually } from './eventually.ts';
 
-export type Handlers = Record<string, Handler>;
+export type Handlers = Record<string, Handler | ModuleHandler>;
 
 export interface HouseOptions {
   servers?: number;

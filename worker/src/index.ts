@@ -1,7 +1,7 @@
 // The stock worker: an SDK worker that offers the executors http and, if allowed, shell and binary, and the types echo and sleep.
 // `punctual worker` and `punctual start` start it.
 import { readFileSync } from 'node:fs';
-import { type Logger, Worker, type WorkerEvent } from '@punctual/sdk';
+import { type Logger, type ModuleHandler, Worker, type WorkerEvent } from '@punctual/sdk';
 import { binaryExecutor } from './executors/binary.ts';
 import { httpExecutor } from './executors/http.ts';
 import { shellExecutor } from './executors/shell.ts';
@@ -27,6 +27,8 @@ export interface StockWorkerOptions {
   queues: string[] | null;
   /** What it has that a job may require. */
   labels?: string[] | undefined;
+  /** Types of one's own, each from a module that runs in child processes. */
+  handlers?: Readonly<Record<string, ModuleHandler>> | undefined;
   /** How programs are kept apart, from probeIsolation; null: it runs no programs. */
   shell: Isolation | null;
   /** Runs programs that were uploaded too, kept apart in the same way; null: it does not. */
@@ -77,7 +79,7 @@ export async function startStockWorker(options: StockWorkerOptions): Promise<Wor
   const worker = new Worker({
     ...rest,
     ...(secretsDir === null ? {} : { secrets: { dir: secretsDir } }),
-    handlers: { echo, sleep },
+    handlers: { echo, sleep, ...rest.handlers },
     executors,
     stopGraceMs: stopGraceMs + report_ms,
   });

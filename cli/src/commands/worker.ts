@@ -1,6 +1,9 @@
 // `punctual worker`: the stock worker as a process of its own. With the hidden --builtin it is the child of `punctual
 // start`: told to drain through its channel, and stopped at once when the channel closes: then its parent is gone.
+import { existsSync } from 'node:fs';
+import path from 'node:path';
 import { WorkerDescription } from '@punctual/contract';
+import type { ModuleHandler } from '@punctual/sdk';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { flagsFrom } from '../flags.ts';
 import type { Output } from '../output.ts';
@@ -17,6 +20,9 @@ interface Given {
   labels?: string[];
   allowShell?: boolean;
   allowBinary?: boolean;
+  handler?: NamedHandler[];
+  handlerPool?: number;
+  handlerMemoryMb?: number;
   builtin?: boolean;
 }
 
@@ -41,6 +47,17 @@ export function addWorker(command: Command): void {
     )
     .option('--allow-shell', 'Let it run programs, as PUNCTUAL_ALLOW_SHELL=true does')
     .option('--allow-binary', 'Let it run programs that were uploaded, as PUNCTUAL_ALLOW_BINARY=true does')
+    .option(
+      '--handler <type=file>',
+      'A type of your own: a module that exports its handler, as default or as file#name; runs in child processes (may be repeated)',
+      parseHandler,
+    )
+    .option(
+      '--handler-pool <number>',
+      'At most so many processes for each handler, used again; else one for each run',
+      parseCount,
+    )
+    .option('--handler-memory-mb <number>', 'Megabytes of memory for the JavaScript of each such process', parseCount)
     .addOption(new Option('--builtin').hideHelp())
     .addHelpText(
       'after',
@@ -49,7 +66,8 @@ SIGTERM or Ctrl-C: it takes nothing new, finishes what it runs within PUNCTUAL_S
 
 Examples:
   punctual worker --url http://scheduler:7600 --slots 50
-  punctual worker --queues mail,reports --allow-shell`,
+  punctual worker --queues mail,reports --allow-shell
+  punctual worker --handler send-report=./report.js --handler-pool 4 --handler-memory-mb 256`,
     )
     .action(locally(work));
 }
@@ -58,6 +76,33 @@ function parseNames(text: string): string[] {
   const names = text.split(',').map((name) => name.trim());
   if (names.some((name) => name === '')) throw new InvalidArgumentError('It must be names, separated by commas.');
   return names;
+}
+
+type NamedHandler = { type: string } & Pick<ModuleHandler, 'module' | 'export'>;
+
+function parseHandler(text: string, before: NamedHandler[] = []): NamedHandler[] {
+  const [, type, file, name = 'default'] =
+    /^([^=]+)=([^#]+)(?:#([\p{ID_Start}_$][\p{ID_Continue}$]*))?$/u.exec(text) ?? [];
+  if (type === undefined || file === undefined)
+    throw new InvalidArgumentError('It must be TYPE=FILE or TYPE=FILE#EXPORT, such as send-report=./report.js.');
+  if (!existsSync(file)) throw new InvalidArgumentError(`There is no file ${file}.`);
+  if (before.some((one) => one.type === type))
+    throw new InvalidArgumentError(`The type ${type} has a handler already.`);
+  return [...before, { type, module: path.resolve(file), export: name }];
+}
+
+function parseCount(text: string): number {
+  if (!/^[1-9]\d{0,6}$/.test(text)) throw new InvalidArgumentError('It must be a whole number above 0.');
+  return Number(text);
+}
+
+/** The handlers of the command line, by their types. */
+function handlersOf({ handler = [], handlerPool, handlerMemoryMb }: Given): Record<string, ModuleHandler> {
+  const shared = {
+    ...(handlerPool === undefined ? {} : { isolation: { pool: handlerPool } }),
+    ...(handlerMemoryMb === undefined ? {} : { memoryMb: handlerMemoryMb }),
+  };
+  return Object.fromEntries(handler.map(({ type, ...one }) => [type, { ...one, ...shared }]));
 }
 
 async function work({ config, output, url, apiKey }: Session, given: Given): Promise<number> {
@@ -80,6 +125,7 @@ async function work({ config, output, url, apiKey }: Session, given: Given): Pro
     slots,
     queues: queues.length === 0 ? null : [...queues],
     labels: [...(given.labels ?? config.worker_labels)],
+    handlers: handlersOf(given),
     shell: allowShell ? programs : null,
     binary: allowBinary && programs !== null ? { isolation: programs, cacheBytes: config.binary_cache_mb * mb } : null,
     publishBytes: config.shell_publish_mb * mb,

@@ -30,7 +30,7 @@ async function fromFolder(dir: string, name: string): Promise<string | undefined
   } catch (error) {
     const { code } = error as { code?: string };
     if (code === 'ENOENT') return undefined;
-    throw new Error(`The secret ${name} cannot be read from its file (${code}).`);
+    throw new Error(`The secret ${name} cannot be read from its file (${code}).`, { cause: error });
   }
 }
 

@@ -7,6 +7,7 @@ import type { ArtifactSource } from '../artifact-source.ts';
 import { Client } from '../client.ts';
 import { apiKeyOf } from '../http/api-key.ts';
 import { ActiveRun, type Handler } from './active-run.ts';
+import { IsolatedHandler, isModuleHandler, type ModuleHandler } from './child/module-handler.ts';
 import { FatalError } from './errors.ts';
 import { checkLabel, defaultWorkerId, describeWorker } from './identity.ts';
 import { type Logger, logEvent, stderrLogger } from './logger.ts';
@@ -17,6 +18,10 @@ import { Redactor } from './redact.ts';
 import type { LogRoom } from './run-log.ts';
 import { type Secrets, secretsOf } from './secrets.ts';
 import { drainOnSignals } from './signals.ts';
+
+const default_stop_grace_ms = 10_000;
+/** What is left of the grace for reporting once a child process has been killed. */
+const max_report_ms = 1_000;
 
 export interface WorkerOptions {
   /** Where a server is; http://127.0.0.1:7600 unless given. */
@@ -31,8 +36,11 @@ export interface WorkerOptions {
   queues?: readonly string[] | null | undefined;
   /** What it has that a job may require, such as `gpu`. */
   labels?: readonly string[] | undefined;
-  /** For each type of job the function that does it. Its result, if any, must be JSON. */
-  handlers?: Readonly<Record<string, Handler>> | undefined;
+  /**
+   * For each type of job the function that does it, or a module that exports one, to be run in a child process. Its result,
+   * if any, must be JSON.
+   */
+  handlers?: Readonly<Record<string, Handler | ModuleHandler>> | undefined;
   /** For each kind of executor the function that does jobs of it. */
   executors?: Readonly<Partial<Record<Executor['kind'], Handler>>> | undefined;
   /** How long `stop()` waits for runs, and how long a handler may ignore its signal. 10 seconds unless given. */
@@ -58,6 +66,7 @@ export class Worker {
   readonly #threadOptions: ThreadOptions;
   readonly #handlers: Map<string, Handler>;
   readonly #executors: Map<string, Handler>;
+  readonly #isolated: IsolatedHandler[] = [];
   readonly #options: WorkerOptions;
   readonly #outbox = new Outbox((report) => this.#toThread(report));
   readonly #logRoom: LogRoom = { chars: 0 };
@@ -85,7 +94,10 @@ export class Worker {
     this.#secrets = secretsOf(options.secrets);
     this.id = options.id ?? defaultWorkerId();
     checkLabel('the worker id', this.id);
-    this.#handlers = new Map(Object.entries(options.handlers ?? {}));
+    const graceMs = options.stopGraceMs ?? default_stop_grace_ms;
+    this.#handlers = new Map(
+      Object.entries(options.handlers ?? {}).map(([type, handler]) => [type, this.#toHandler(type, handler, graceMs)]),
+    );
     this.#executors = new Map(Object.entries(options.executors ?? {}));
     this.#threadOptions = {
       url: options.url ?? 'http://127.0.0.1:7600',
@@ -99,8 +111,16 @@ export class Worker {
         labels: options.labels ?? [],
       }),
       killOnLeaseLoss: options.killOnLeaseLoss ?? options.handleSignals ?? false,
-      stopGraceMs: options.stopGraceMs ?? 10_000,
+      stopGraceMs: graceMs,
     };
+  }
+
+  #toHandler(type: string, handler: Handler | ModuleHandler, graceMs: number): Handler {
+    if (!isModuleHandler(handler)) return handler;
+    // Killed and reported before the grace is over.
+    const isolated = new IsolatedHandler(type, handler, graceMs - Math.min(max_report_ms, graceMs / 4));
+    this.#isolated.push(isolated);
+    return isolated.handle;
   }
 
   /** Resolves when the server has answered for the first time, or could not be reached: it is then tried for ever. */
@@ -141,6 +161,7 @@ export class Worker {
     await this.#idleWithin(this.#active.size === 0 ? 0 : this.#threadOptions.stopGraceMs + 500);
     for (const run of this.#active.values()) run.abandon();
     this.#outbox.flush();
+    await Promise.all(this.#isolated.map((isolated) => isolated.close()));
     this.#toThread({ kind: 'bye' });
     await this.#gone;
     await thread.terminate();

@@ -1,0 +1,122 @@
+// The context of a handler that runs in a child process: what the handler says and asks goes over the channel to the worker,
+// whose own context (active-run.ts) does it. What a value must be is checked here, where the handler can see the error.
+import type { Grant } from '@punctual/contract';
+import type { RunContext } from '../active-run.ts';
+import { completeIn, type Transaction } from '../complete-in.ts';
+import { RunAbortedError } from '../errors.ts';
+import type { AbortReason } from '../messages.ts';
+import { checkpointText, progressText } from '../outcome.ts';
+import { Redactor } from '../redact.ts';
+import type { Log } from '../run-log.ts';
+import { formsOf } from '../secrets.ts';
+import { fromChildError } from './errors.ts';
+import type { Said, ToChild } from './messages.ts';
+
+type Say = (message: Said) => void;
+
+interface Waiter {
+  resolve: (value: string | undefined) => void;
+  reject: (error: unknown) => void;
+}
+
+export class ChildContext implements RunContext {
+  readonly run: Grant;
+  readonly log: Log;
+  readonly #say: Say;
+  readonly #controller = new AbortController();
+  readonly #asked = new Map<number, Waiter>();
+  #redactor = new Redactor();
+  #asks = 0;
+
+  constructor(run: Grant, say: Say) {
+    this.run = run;
+    this.#say = say;
+    const add = (level: 'debug' | 'info' | 'warn' | 'error') => (message: string, fields?: Record<string, unknown>) =>
+      say({ kind: 'log', level, message: asText(message), fields: sendable(fields) });
+    this.log = {
+      debug: add('debug'),
+      info: add('info'),
+      warn: add('warn'),
+      error: add('error'),
+      output: (stream, line) => say({ kind: 'output', stream, line: asText(line) }),
+    };
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get redactor(): Redactor {
+    return this.#redactor;
+  }
+
+  get checkpointed(): unknown {
+    return this.run.checkpoint?.value;
+  }
+
+  // Bound: handlers like to take them out of their context.
+  readonly redact = (...values: string[]): void => {
+    this.#redactor = this.#redactor.with(values);
+    this.#say({ kind: 'redact', values });
+  };
+
+  readonly secret = async (name: string): Promise<string> => {
+    const value = (await this.#ask('secret', typeof name === 'string' ? name : JSON.stringify(name))) ?? '';
+    this.#redactor = this.#redactor.with(formsOf(value));
+    return value;
+  };
+
+  readonly checkpoint = (value: unknown): Promise<void> => {
+    const saved = (async () => {
+      checkpointText(this.run, 0, value);
+      await this.#ask('checkpoint', JSON.stringify(value));
+    })();
+    // A handler that does not wait for its checkpoint does not care how it went.
+    saved.catch(() => undefined);
+    return saved;
+  };
+
+  readonly progress = (percent: number, message?: string): void => {
+    progressText(this.run, percent, message);
+    this.#say({ kind: 'progress', percent, message });
+  };
+
+  readonly completeIn = (tx: Transaction, result?: unknown): Promise<void> => {
+    this.#say({ kind: 'completing' });
+    return completeIn(tx, this.run, result);
+  };
+
+  abort(reason: AbortReason, message: string): void {
+    this.#controller.abort(new RunAbortedError(reason, message));
+  }
+
+  answered({ ask, value, error }: Extract<ToChild, { kind: 'answer' }>): void {
+    const waiter = this.#asked.get(ask);
+    this.#asked.delete(ask);
+    if (error === undefined) waiter?.resolve(value);
+    else waiter?.reject(fromChildError(error, this.signal.reason));
+  }
+
+  #ask(what: 'checkpoint' | 'secret', value: string): Promise<string | undefined> {
+    const ask = ++this.#asks;
+    return new Promise((resolve, reject) => {
+      this.#asked.set(ask, { resolve, reject });
+      this.#say({ kind: 'ask', ask, what, value });
+    });
+  }
+}
+
+/** Handlers without types say anything. */
+function asText(value: unknown): string {
+  return String(value);
+}
+
+/** Fields that the channel can carry: those that are no JSON are said to be none by the worker's log, as words. */
+function sendable(fields: Record<string, unknown> | undefined): Record<string, unknown> | undefined {
+  if (fields === undefined) return undefined;
+  try {
+    return JSON.parse(JSON.stringify(fields)) as Record<string, unknown>;
+  } catch (error) {
+    return { not_json: (error as Error).message };
+  }
+}
