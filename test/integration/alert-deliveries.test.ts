@@ -18,7 +18,7 @@ const house = await openHouse({
     alert_interval_ms: 100,
     http_allow: ['127.0.0.1'],
     delivery_backoff_ms: 40,
-    delivery_timeout_ms: 500,
+    delivery_timeout_ms: 1500,
     delivery_max_attempts: 4,
   },
 });
@@ -104,7 +104,12 @@ describe('webhooks', { concurrency: true }, () => {
 
   test('a receiver that never answers takes a few calls at a time, and neither jobs nor other channels wait for it', async () => {
     await using slow = await new Receiver().listen();
-    slow.answer = () => {};
+    let open = 0;
+    let most = 0;
+    slow.answer = (_call, response) => {
+      most = Math.max(most, ++open);
+      response.on('close', () => open--);
+    };
     await alerts.channels.put('slow', { kind: 'webhook', url: slow.url('/slow') });
     await alerts.channels.put('quick', { kind: 'webhook', url: receiver.url('/quick') });
     for (let i = 0; i < 30; i++) await write('slow', `e-slow-${i}`);
@@ -114,12 +119,9 @@ describe('webhooks', { concurrency: true }, () => {
     await receiver.got('/quick');
     const { job_id } = await jobs.create({ name: 'n', type: 'echo' });
     assert.equal((await house.ended(job_id)).status, 'SUCCESS');
-    assert.ok(performance.now() - began < 3_000);
-    assert.ok(
-      slow.of('/slow').length <= 8 * (1 + (performance.now() - began) / 500),
-      `${slow.of('/slow').length} calls`,
-    );
+    assert.ok(performance.now() - began < 5_000);
     await eventually(async () => assert.match((await delivery('slow'))?.error ?? '', /no answer in time/));
+    assert.ok(most <= 8, `${most} calls at once by two servers`);
     await alerts.channels.delete('slow');
     assert.equal(await house.count('deliveries', `where target = 'slow'`), 0);
   });
@@ -348,7 +350,7 @@ describe('events', () => {
       [failed?.json['specversion'], failed?.json['subject'], typeof failed?.json['source'], failed?.json['time']],
       ['1.0', run.run_id, 'string', run.end_time],
     );
-    assert.equal((failed?.json['data'] as { error_message: string }).error_message, 'out of paper');
+    assert.equal((failed?.json['data'] as { error_message: string } | undefined)?.error_message, 'out of paper');
     assert.equal(receiver.of('/few').length, 0);
 
     await alerts.rules.put('evented', { kind: 'missed', queue: 'none', period_ms: 100 });
@@ -357,7 +359,7 @@ describe('events', () => {
       assert.ok(found.length > 0);
       return found;
     });
-    assert.equal((alert?.json['data'] as { rule: string }).rule, 'evented');
+    assert.equal((alert?.json['data'] as { rule: string } | undefined)?.rule, 'evented');
     await alerts.rules.delete('evented');
 
     // Read again from the beginning, nothing is sent again: it is known by its id.

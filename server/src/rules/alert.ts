@@ -150,35 +150,26 @@ export function wordingOf(rule: PreparedAlertRule): string {
     scope.tag === null ? '' : ` tagged ${scope.tag}`,
   ].join('');
   const each = rule.group_by === 'rule' || rule.kind === 'breaker_open' ? '' : `, for each ${rule.group_by}`;
-  return `${sentence(rule, where)}${each}`;
+  return `${sentences[rule.kind](rule, where)}${each}`;
 }
 
-function sentence(rule: PreparedAlertRule, where: string): string {
-  const over = inWords(rule.over_ms ?? 0);
-  switch (rule.kind) {
-    case 'failure':
-      return `a run${where} failed for good`;
-    case 'failure_rate':
-      return `at least ${percent(rule.rate)} of the runs${where} that ended within ${inWords(rule.window_ms)} failed (of ${rule.min_runs} or more)`;
-    case 'late_start':
-      return `a run${where} started more than ${over} after it was due`;
-    case 'missed':
-      return `no run${where} succeeded for ${inWords(rule.period_ms)}`;
-    case 'running_long':
-      return `a run${where} takes longer than ${[
-        ...(rule.over_ms === null ? [] : [over]),
-        ...(rule.p95_factor === null ? [] : [`${rule.p95_factor} times the p95 of its type`]),
-      ].join(' or ')}`;
-    case 'backlog_age':
-      return `a due run${where} has waited for more than ${over}`;
-    case 'no_worker':
-      return `a due run${where} has waited for more than ${over}, and no worker serves it`;
-    case 'dead_letters':
-      return `${rule.threshold} or more dead letters${where} stand open`;
-    case 'breaker_open':
-      return `the circuit breaker${where === '' ? ' of a type' : where} is open`;
-  }
-}
+const sentences: Record<AlertKind, (rule: PreparedAlertRule, where: string) => string> = {
+  failure: (_rule, where) => `a run${where} failed for good`,
+  failure_rate: (rule, where) =>
+    `at least ${percent(rule.rate)} of the runs${where} that ended within ${inWords(rule.window_ms)} failed (of ${rule.min_runs} or more)`,
+  late_start: (rule, where) => `a run${where} started more than ${inWords(rule.over_ms ?? 0)} after it was due`,
+  missed: (rule, where) => `no run${where} succeeded for ${inWords(rule.period_ms)}`,
+  running_long: (rule, where) =>
+    `a run${where} takes longer than ${[
+      ...(rule.over_ms === null ? [] : [inWords(rule.over_ms)]),
+      ...(rule.p95_factor === null ? [] : [`${rule.p95_factor} times the p95 of its type`]),
+    ].join(' or ')}`,
+  backlog_age: (rule, where) => `a due run${where} has waited for more than ${inWords(rule.over_ms ?? 0)}`,
+  no_worker: (rule, where) =>
+    `a due run${where} has waited for more than ${inWords(rule.over_ms ?? 0)}, and no worker serves it`,
+  dead_letters: (rule, where) => `${rule.threshold} or more dead letters${where} stand open`,
+  breaker_open: (_rule, where) => `the circuit breaker${where === '' ? ' of a type' : where} is open`,
+};
 
 export function percent(share: number): string {
   return `${Math.round(share * 1000) / 10} %`;
@@ -196,27 +187,28 @@ export function inWords(ms: number): string {
   return `${Math.round((ms / size) * 10) / 10} ${unit}`;
 }
 
-/** What is said of a group in which it was found. */
-export function summaryOf(rule: PreparedAlertRule, found: { group: string; value: number; count: number }): string {
-  const of = found.group === '' ? '' : ` (${rule.group_by} ${found.group})`;
-  switch (rule.kind) {
-    case 'failure':
-      return `${found.count === 1 ? 'A run' : `${found.count} runs`} failed for good${of}`;
-    case 'failure_rate':
-      return `${percent(found.value)} of ${found.count} runs failed within ${inWords(rule.window_ms)}${of}`;
-    case 'late_start':
-      return `${found.count === 1 ? 'A run' : `${found.count} runs`} started up to ${inWords(found.value)} late${of}`;
-    case 'missed':
-      return `Nothing has succeeded for ${inWords(found.value)}${of}`;
-    case 'running_long':
-      return `${found.count === 1 ? 'A run' : `${found.count} runs`} running for up to ${inWords(found.value)}${of}`;
-    case 'backlog_age':
-      return `The oldest due run has waited for ${inWords(found.value)}${of}`;
-    case 'no_worker':
-      return `Due runs have waited for ${inWords(found.value)}, and no worker serves them${of}`;
-    case 'dead_letters':
-      return `${found.value} dead letters stand open${of}`;
-    case 'breaker_open':
-      return `The circuit breaker is open${of}`;
-  }
+interface Summed {
+  group: string;
+  value: number;
+  count: number;
 }
+
+/** What is said of a group in which it was found. */
+export function summaryOf(rule: PreparedAlertRule, found: Summed): string {
+  return summaries[rule.kind](rule, found, found.group === '' ? '' : ` (${rule.group_by} ${found.group})`);
+}
+
+const summaries: Record<AlertKind, (rule: PreparedAlertRule, found: Summed, of: string) => string> = {
+  failure: (_rule, found, of) => `${found.count === 1 ? 'A run' : `${found.count} runs`} failed for good${of}`,
+  failure_rate: (rule, found, of) =>
+    `${percent(found.value)} of ${found.count} runs failed within ${inWords(rule.window_ms)}${of}`,
+  late_start: (_rule, found, of) =>
+    `${found.count === 1 ? 'A run' : `${found.count} runs`} started up to ${inWords(found.value)} late${of}`,
+  missed: (_rule, found, of) => `Nothing has succeeded for ${inWords(found.value)}${of}`,
+  running_long: (_rule, found, of) =>
+    `${found.count === 1 ? 'A run' : `${found.count} runs`} running for up to ${inWords(found.value)}${of}`,
+  backlog_age: (_rule, found, of) => `The oldest due run has waited for ${inWords(found.value)}${of}`,
+  no_worker: (_rule, found, of) => `Due runs have waited for ${inWords(found.value)}, and no worker serves them${of}`,
+  dead_letters: (_rule, found, of) => `${found.value} dead letters stand open${of}`,
+  breaker_open: (_rule, _found, of) => `The circuit breaker is open${of}`,
+};

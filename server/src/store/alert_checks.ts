@@ -1,6 +1,6 @@
 // What an alert rule asks, one or two statements for each kind. None of them reads history: they read what ended since the
 // last look (ended_lately.ts), what runs now, the heads of lanes, open dead letters up to a bound, or a small table.
-import { limits } from '@punctual/contract';
+import { type AlertKind, limits } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
 import type { PreparedAlertRule } from '../rules/alert.ts';
 import type { HeldRule } from './alert_rules.ts';
@@ -30,29 +30,28 @@ const maxSample = 200;
 /** Of fewer runs a p95 says nothing. */
 const minSample = 20;
 
-export async function checkRule(tx: Queryable, held: HeldRule, segments: readonly number[]): Promise<Found> {
-  const { rule } = held;
-  switch (rule.kind) {
-    case 'failure':
-      return findFailures(tx, held);
-    case 'failure_rate':
-      await countEnds(tx, held);
-      return only(await findRates(tx, held));
-    case 'late_start':
-      return only(await findLate(tx, held));
-    case 'missed':
-      return only(await findMissed(tx, held));
-    case 'running_long':
-      if (rule.p95_factor !== null) await sampleDurations(tx, held);
-      return only(await findLong(tx, held));
-    case 'backlog_age':
-    case 'no_worker':
-      return only(await findBacklog(tx, rule, segments));
-    case 'dead_letters':
-      return only(await findLetters(tx, rule, segments));
-    case 'breaker_open':
-      return only(await findBreakers(tx, rule));
-  }
+type Check = (tx: Queryable, held: HeldRule, segments: readonly number[]) => Promise<Found>;
+
+const checks: Record<AlertKind, Check> = {
+  failure: findFailures,
+  failure_rate: async (tx, held) => {
+    await countEnds(tx, held);
+    return only(await findRates(tx, held));
+  },
+  late_start: async (tx, held) => only(await findLate(tx, held)),
+  missed: async (tx, held) => only(await findMissed(tx, held)),
+  running_long: async (tx, held) => {
+    if (held.rule.p95_factor !== null) await sampleDurations(tx, held);
+    return only(await findLong(tx, held));
+  },
+  backlog_age: async (tx, { rule }, segments) => only(await findBacklog(tx, rule, segments)),
+  no_worker: async (tx, { rule }, segments) => only(await findBacklog(tx, rule, segments)),
+  dead_letters: async (tx, { rule }, segments) => only(await findLetters(tx, rule, segments)),
+  breaker_open: async (tx, { rule }) => only(await findBreakers(tx, rule)),
+};
+
+export function checkRule(tx: Queryable, held: HeldRule, segments: readonly number[]): Promise<Found> {
+  return checks[held.rule.kind](tx, held, segments);
 }
 
 function only(findings: Finding[]): Found {
