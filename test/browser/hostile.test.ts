@@ -34,7 +34,7 @@ describe('hostile input', { skip: noBrowser }, () => {
         },
         hold: (_, ctx) =>
           new Promise((_resolve, reject) => {
-            void ctx.progress(50, lines.join(' '));
+            ctx.progress(50, lines.join(' '));
             ctx.signal.addEventListener('abort', () => reject(new Error('stopped')));
           }),
       },

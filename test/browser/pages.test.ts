@@ -28,7 +28,7 @@ describe('the pages of the dashboard', { skip: noBrowser }, () => {
         },
         long: (_, ctx) =>
           new Promise((_resolve, reject) => {
-            void ctx.progress(42, 'at the letter K');
+            ctx.progress(42, 'at the letter K');
             ctx.log.info('begun');
             ctx.signal.addEventListener('abort', () => reject(new Error('told to stop')));
           }),
