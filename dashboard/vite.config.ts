@@ -12,7 +12,9 @@ export default defineConfig({
   // `vite` while working on the dashboard: the API comes from a server that runs beside it.
   server: {
     proxy: Object.fromEntries(
-      ['/readyz', '/runs', '/jobs', '/workers', '/docs', '/openapi.json'].map((path) => [path, server]),
+      ['/stats', '/forecast', '/schedules', '/operations', '/runs', '/jobs', '/workers', '/calendars', '/docs'].map(
+        (path) => [path, server],
+      ),
     ),
   },
 });

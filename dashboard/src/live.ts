@@ -144,7 +144,7 @@ export function useLive<T>(key: string, load: (signal: AbortSignal) => Promise<T
   useEffect(() => {
     const stop = new AbortController();
     let turn = 0;
-    ask.current = async () => {
+    const look = async () => {
       turn += 1;
       const mine = turn;
       const outcome = await settle(latestLoad.current(stop.signal));
@@ -152,6 +152,7 @@ export function useLive<T>(key: string, load: (signal: AbortSignal) => Promise<T
       clock.set(Date.now());
       setState((before) => advance(before, key, outcome));
     };
+    ask.current = () => void look();
     ask.current();
     return () => stop.abort();
   }, [key]);

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { FatalError } from '@punctual/sdk';
-import { noBrowser, openWindow } from '../support/browser.ts';
+import { calmTimes, noBrowser, openWindow } from '../support/browser.ts';
 import { openHouse } from '../support/house.ts';
 import { root } from '../support/tree.ts';
 
@@ -24,7 +24,7 @@ const label = 'a.b_c:d/e@f+g-h'; // labels have a narrow alphabet: this is as od
 
 describe('hostile input', { skip: noBrowser }, () => {
   test('what jobs, runs and logs hold is shown as text and never becomes part of the page', async () => {
-    await using house = await openHouse();
+    await using house = await openHouse({ config: calmTimes });
     await house.addWorker(
       {
         [label]: async (run, ctx) => {
@@ -34,7 +34,7 @@ describe('hostile input', { skip: noBrowser }, () => {
         },
         hold: (_, ctx) =>
           new Promise((_resolve, reject) => {
-            void ctx.progress(50, lines.join(' '));
+            ctx.progress(50, lines.join(' '));
             ctx.signal.addEventListener('abort', () => reject(new Error('stopped')));
           }),
       },

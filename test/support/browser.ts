@@ -45,6 +45,9 @@ function openBrowser(): Promise<Browser> {
 
 after(async () => (await browser)?.close());
 
+/** A browser takes the machine from the workers for a while: their leases must not run out meanwhile. */
+export const calmTimes = { heartbeat_ms: 1_000, lease_ms: 15_000, lease_margin_ms: 3_000 } as const;
+
 export const sizes = {
   desktop: { width: 1280, height: 800 },
   phone: { width: 360, height: 740 },
@@ -160,7 +163,7 @@ interface Findings {
 
 export async function openWindow(options: WindowOptions = {}): Promise<Window> {
   const { path: place = '', size = 'desktop', colours = 'light' } = options;
-  const house = options.house ?? (await openHouse({ workers: 1, ...options.houseOptions }));
+  const house = options.house ?? (await openHouse({ workers: 1, config: calmTimes, ...options.houseOptions }));
   const context = await (await openBrowser()).newContext({
     viewport: sizes[size],
     colorScheme: colours,

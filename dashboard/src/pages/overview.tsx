@@ -161,10 +161,10 @@ function NextHour({ forecast }: { forecast: Forecast }) {
   return (
     <section className="card">
       <h2>
-        The next hour{' '}
+        Next hour{' '}
         <span className="faint">
-          {runs} {forecast.complete ? '' : 'or more '}
-          {forecast.runs === 1 ? 'run' : 'runs'} will start
+          {runs}
+          {forecast.complete ? '' : '+'} {forecast.runs === 1 ? 'run starts' : 'runs start'}
         </span>
       </h2>
       <Chart

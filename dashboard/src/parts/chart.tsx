@@ -83,7 +83,7 @@ function optionsOf(
   };
   return {
     ...size,
-    padding: [8, 8, 0, 0],
+    padding: [8, 18, 0, 0],
     cursor: { y: false, points: { size: 6 } },
     legend: { live: true, markers: { width: 0, fill: (_, index) => strokes[index - 1] ?? soft } },
     scales: {

@@ -221,7 +221,7 @@ export function readDraft(draft: Draft): { job: CreateJob; errors: FieldError[] 
       errors.push({ path, message: 'must be given' });
   readPayload(draft, job, errors);
   readExecutor(draft, job, errors);
-  return { job: job as CreateJob, errors };
+  return { job, errors };
 }
 
 const unreadable: Record<Kind, string> = {
@@ -291,7 +291,7 @@ export function changesOf(before: Draft, after: Draft): { change: UpdateJob; err
   // What was emptied goes back to nothing, where nothing is a value.
   for (const path of ['run_timeout_ms', 'start_at', 'end_at', 'calendar', 'max_runs', 'pause_after_failures'])
     if (old[path] !== undefined && (job as Record<string, unknown>)[path] === undefined) change[path] = null;
-  return { change: change as UpdateJob, errors };
+  return { change, errors };
 }
 
 export function draftOf(job: Job): Draft {

@@ -42,7 +42,7 @@ function requestOf({ schedule, job_id, created_at }: Job): PreviewRequest {
     on_excluded: calendar === null ? undefined : schedule?.on_excluded,
   };
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
-  return { ...Object.fromEntries(set), job_id, count: shownTimes } as PreviewRequest;
+  return { ...Object.fromEntries(set), job_id, count: shownTimes };
 }
 
 const reasons: Record<NonNullable<Occurrence['reason']>, string> = {

@@ -18,7 +18,7 @@ export function usePreview(
   const body = Object.fromEntries(
     timing.filter((path) => fields[path] !== undefined).map((path) => [path, fields[path]]),
   );
-  const wanted = useSettled({ ...body, ...(jobId === undefined ? {} : { job_id: jobId }), count: 8 } as PreviewRequest);
+  const wanted = useSettled<PreviewRequest>({ ...body, ...(jobId === undefined ? {} : { job_id: jobId }), count: 8 });
   const asked = wanted.cron_expression !== undefined || wanted.interval_ms !== undefined;
   const { data, error } = useLive(`preview ${JSON.stringify(wanted)}`, async (signal) =>
     asked ? previewSchedule(wanted, signal) : undefined,

@@ -62,7 +62,7 @@ export class StatsBoard {
     if (!this.#seeded) {
       const sinceMs = startOf(counters.now_ms) - 59 * minuteMs;
       const facts = await newestByMinute(db, segments, { sinceMs, perSegment: seedRows });
-      this.#minutes.seed(facts.filter(({ whole }) => whole).map(({ whole: _, ...fact }) => fact));
+      this.#minutes.seed(facts.filter(({ whole }) => whole));
       this.#seeded = true;
     }
     this.#minutes.grown(counters.now_ms, counters);
@@ -96,7 +96,7 @@ export class StatsBoard {
       latestChanges(db, segments),
     ]);
     const minutes = this.#minutes.list(counters.now_ms);
-    const late = minutes.filter(({ late_p50_ms }) => late_p50_ms !== null).at(-1);
+    const late = minutes.findLast(({ late_p50_ms }) => late_p50_ms !== null);
     const isRecent = late !== undefined && Date.parse(late.at) > counters.now_ms - 5 * minuteMs;
     const content = {
       server,

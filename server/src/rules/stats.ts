@@ -27,7 +27,8 @@ export class Minutes {
 
   /** What the book tells of minutes before this server looked. */
   seed(facts: readonly MinuteFacts[]): void {
-    for (const fact of facts) this.#minutes.set(fact.minute_ms, fact);
+    for (const { minute_ms, started, ended, failed, late_p50_ms, late_p99_ms } of facts)
+      this.#minutes.set(minute_ms, { minute_ms, started, ended, failed, late_p50_ms, late_p99_ms });
   }
 
   /** Attempts that started in a whole minute, or so far in the one that it is. */
