@@ -165,8 +165,8 @@ describe('workflows in the dashboard', { skip: noBrowser }, () => {
   test('a thousand steps are drawn in about a second', async () => {
     const steps: CreateWorkflow['steps'] = {};
     for (let i = 0; i < 1000; i += 1) {
-      const before = i < 25 ? [] : [0, 7].map((k) => `s${Math.floor(i / 25) * 25 - 25 + ((i * 13 + k) % 25)}`);
-      steps[`s${i}`] = { type: 'nobody', needs: [...new Set(before)] };
+      const needs = i < 25 ? [] : [0, 7].map((k) => `s${Math.floor(i / 25) * 25 - 25 + ((i * 13 + k) % 25)}`);
+      steps[`s${i}`] = { type: 'nobody', needs: [...new Set(needs)] };
     }
     const id = await begin({ name: 'large', steps });
     await using window = await openWindow({ house, path: '#/workflows' });

@@ -116,7 +116,7 @@ function orderOf(values: Record<string, string>): CreateOperation {
   const note = orNull(values['note']);
   return {
     action: values['action'] as OperationAction,
-    filter: filter as OperationFilter,
+    filter,
     ...(priority === null ? {} : { priority }),
     ...(queue === null ? {} : { queue }),
     ...(note === null ? {} : { note }),
