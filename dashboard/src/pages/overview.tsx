@@ -27,6 +27,7 @@ export function OverviewPage() {
   );
 }
 
+const hourMs = 3_600_000;
 const wholeNumber = (value: number): string => Math.round(value).toLocaleString();
 const rate = (value: number): string => (value >= 10 ? wholeNumber(value) : value.toFixed(value === 0 ? 0 : 1));
 
@@ -114,6 +115,8 @@ function FirstStep({ stats }: { stats: Stats }) {
 function Charts({ stats }: { stats: Stats }) {
   const { minutes } = stats;
   const times = minutes.map(({ at }) => Date.parse(at));
+  const now = Date.parse(stats.at);
+  const span = { from: now - hourMs, to: now };
   const { data: forecast } = useLive('forecast of an hour', (signal) => getForecast({ hours: 1 }, signal), 30_000);
   return (
     <div className="columns charts">
@@ -124,6 +127,7 @@ function Charts({ stats }: { stats: Stats }) {
         <Chart
           label={`Runs by minute: ${stats.started_per_s} started and ${stats.ended_per_s} ended a second just now`}
           times={times}
+          span={span}
           words={wholeNumber}
           series={[
             { name: 'Started', colour: '--busy', values: minutes.map(({ started }) => started) },
@@ -139,6 +143,7 @@ function Charts({ stats }: { stats: Stats }) {
         <Chart
           label={`Start delay: median ${late(stats.late_p50_ms)}, p99 ${late(stats.late_p99_ms)}`}
           times={times}
+          span={span}
           words={durationWords}
           series={[
             { name: 'Median', colour: '--busy', values: minutes.map(({ late_p50_ms }) => late_p50_ms) },

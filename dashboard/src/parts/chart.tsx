@@ -24,24 +24,24 @@ interface Props {
   /** A value as it is shown at the axis and in the legend. */
   words: (value: number) => string;
   height?: number;
+  /** The time that is shown, in milliseconds; without it, that of the values. */
+  span?: { from: number; to: number };
 }
 
-/** `words` of the latest Props: charts outlive renders. */
-interface Shown {
-  words: (value: number) => string;
-}
+/** Of the latest Props: charts outlive renders. */
+type Shown = Pick<Props, 'words' | 'span'>;
 
-export function Chart({ label, times, series, words, height = 180 }: Props) {
+export function Chart({ label, times, series, words, height = 180, span }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
-  const shown = useRef<Shown>({ words });
+  const shown = useRef<Shown>({ words, ...(span === undefined ? {} : { span }) });
   const { dark } = useTheme();
   // Another set of series needs another chart; other values do not.
   const shape = series.map(({ name, colour, kind, filled }) => `${name} ${colour} ${kind} ${filled}`).join('\n');
   const data = [times.map((ms) => ms / 1000), ...series.map(({ values }) => [...values])] as uPlot.AlignedData;
   const latest = useRef({ series, data });
   useEffect(() => {
-    shown.current = { words };
+    shown.current = { words, ...(span === undefined ? {} : { span }) };
     latest.current = { series, data };
   });
 
@@ -74,6 +74,7 @@ function optionsOf(
   size: { width: number; height: number },
 ): uPlot.Options {
   const soft = colourOf('--soft');
+  const strokes = series.map(({ colour }) => colourOf(colour));
   const axis = {
     stroke: soft,
     font: '12px system-ui, sans-serif',
@@ -84,10 +85,13 @@ function optionsOf(
     ...size,
     padding: [8, 8, 0, 0],
     cursor: { y: false, points: { size: 6 } },
-    legend: { live: true },
-    scales: { y: { range: (_, min, max) => [Math.min(0, min), max > 0 ? max * 1.1 : 1] } },
+    legend: { live: true, markers: { width: 0, fill: (_, index) => strokes[index - 1] ?? soft } },
+    scales: {
+      x: { range: (_, min, max) => rangeOf(shown.current.span, min, max) },
+      y: { range: (_, min, max) => [Math.min(0, min), max > 0 ? max * 1.1 : 1] },
+    },
     axes: [
-      { ...axis, space: 60, values: (_, splits) => splits.map((seconds) => timeAt(seconds, splits)) },
+      { ...axis, size: 32, space: 60, values: (_, splits) => splits.map((seconds) => timeAt(seconds, splits)) },
       {
         ...axis,
         size: 62,
@@ -105,6 +109,13 @@ function optionsOf(
 
 /** What is shown are counts and milliseconds: steps are whole. */
 const wholeSteps = Array.from({ length: 12 }, (_, i) => [1, 2, 5].map((step) => step * 10 ** i)).flat();
+
+/** A single moment is shown in the middle of a minute. */
+function rangeOf(span: Props['span'], min: number | null, max: number | null): [number, number] {
+  if (span !== undefined) return [span.from / 1000, span.to / 1000];
+  if (min === null || max === null) return [0, 60];
+  return min === max ? [min - 30, max + 30] : [min, max];
+}
 
 const daySeconds = 86_400;
 
@@ -126,7 +137,7 @@ function seriesOf({ name, colour, kind = 'line', filled = false }: Series, shown
     ...(filled || bars ? { fill: bars ? stroke : stroke.replace(/^rgb\((.*)\)$/, 'rgba($1, 0.13)') } : {}),
     ...(bars ? { paths: uPlot.paths.bars?.({ size: [0.7, 24] }) as uPlot.Series.PathBuilder } : {}),
     ...(kind === 'points' ? { paths: () => null } : {}),
-    points: { show: kind === 'points', size: 6, fill: stroke },
+    points: { ...(kind === 'line' ? {} : { show: kind === 'points' }), size: 6, fill: stroke },
     value: (_, value) => (value == null ? '–' : shown.current.words(value)),
   };
 }

@@ -35,6 +35,7 @@ function plainTime(text: string): string {
 }
 
 export function PreviewTimes({ preview, zone }: { preview: Preview; zone: string }) {
+  const noted = preview.times.some(({ excluded, note }) => excluded || note !== null);
   return (
     <section className="preview" aria-label="The next times" aria-live="polite">
       <p>
@@ -50,7 +51,7 @@ export function PreviewTimes({ preview, zone }: { preview: Preview; zone: string
           <tr>
             <th scope="col">{zone}</th>
             <th scope="col">UTC</th>
-            <th scope="col">Note</th>
+            {noted && <th scope="col">Note</th>}
           </tr>
         </thead>
         <tbody>
@@ -58,7 +59,7 @@ export function PreviewTimes({ preview, zone }: { preview: Preview; zone: string
             <tr key={`${utc} ${local}`} className={excluded ? 'excluded' : undefined}>
               <td>{plainTime(local)}</td>
               <td>{plainTime(utc)}</td>
-              <td>{excluded ? `left out${note === null ? '' : `: ${note}`}` : note}</td>
+              {noted && <td>{excluded ? `left out${note === null ? '' : `: ${note}`}` : note}</td>}
             </tr>
           ))}
         </tbody>
