@@ -176,7 +176,7 @@ describe('workflows in the dashboard', { skip: noBrowser }, () => {
     await page.getByRole('link', { name: 'large' }).click();
     await page.locator('.graph .step').nth(999).waitFor({ state: 'attached' });
     const took = await page.evaluate<number>('performance.now() - globalThis.begun');
-    // On a busy machine; alone it is half a second.
+    // Room for a busy machine; the layout itself takes some tenths of a second.
     assert.ok(took < 4000, `it took ${Math.round(took)} ms`);
     await window.screenshot('workflow-large');
     await page.keyboard.press('Escape');
