@@ -112,7 +112,7 @@ test('whichever page is opened first, less than 150 KB are loaded for it, compre
   const sizeOf = (name: string) => gzipSync(readFileSync(path.join(assets, name))).length;
   // Every style sheet counts, wherever it is used: together they are small.
   const styles = files.filter((name) => name.endsWith('.css')).reduce((sum, name) => sum + sizeOf(name), 0);
-  const [start] = files.filter((name) => /^index-.*\.js$/.test(name));
+  const start = files.find((name) => /^index-.*\.js$/.test(name));
   assert.ok(start !== undefined, 'the dashboard is not built');
   const pages = matches(readFileSync(path.join(assets, start), 'utf8'), /import\([`"']\.\/([^`"']+\.js)[`"']\)/g);
   assert.ok(pages.length > 10, 'pages are loaded when they are asked for');

@@ -479,7 +479,6 @@ test('server and migrate without a database say how to give them one', async () 
 });
 
 test('a worker that is drained from afar ends its process in order', async () => {
-  await using house = await openHouse();
   const words = ['worker', '--url', house.url, '--id', 'w-far', '--json'];
   await using worker = startPunctual(words, {});
   await eventually(() => assert.match(worker.stdout(), /"worker_id":"w-far"/), { withinMs: 60_000 });

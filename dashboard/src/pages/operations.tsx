@@ -1,5 +1,5 @@
 // Operations, at #/operations: one action done to many jobs or runs, and how far each is. A new one is counted first.
-import type { CreateOperation, Operation, OperationAction, OperationFilter } from '@punctual/contract';
+import type { CreateOperation, Operation, OperationAction } from '@punctual/contract';
 import { useState } from 'react';
 import { createOperation } from '../api.ts';
 import { listOperations } from '../api_care.ts';
