@@ -28,7 +28,7 @@ export async function openSource(source: ArtifactSource, signal?: AbortSignal): 
   return spooled(source, signal);
 }
 
-function isFile(source: FileHandle | AsyncIterable<Uint8Array>): source is FileHandle {
+export function isFile(source: FileHandle | AsyncIterable<Uint8Array>): source is FileHandle {
   // A stream of a file has a descriptor too.
   return typeof (source as FileHandle).fd === 'number' && typeof (source as FileHandle).stat === 'function';
 }

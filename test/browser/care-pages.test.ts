@@ -15,8 +15,8 @@ describe('looking after things in the dashboard', { skip: noBrowser }, () => {
     await house.addWorker(
       {
         pay: async (run, ctx) => {
-          ctx.log.warn(`payment ${run.payload} refused \u001b[31m\u202e ${evil}`);
-          throw new FatalError(`no account ${run.payload} ${evil}`);
+          ctx.log.warn(`payment ${Number(run.payload)} refused \u001b[31m\u202e ${evil}`);
+          throw new FatalError(`no account ${Number(run.payload)} ${evil}`);
         },
         ok: async () => 'done',
       },

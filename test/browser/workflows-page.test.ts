@@ -165,8 +165,8 @@ describe('workflows in the dashboard', { skip: noBrowser }, () => {
   test('a thousand steps are drawn in about a second', async () => {
     const steps: CreateWorkflow['steps'] = {};
     for (let i = 0; i < 1000; i += 1) {
-      const before = i < 25 ? [] : [0, 7].map((k) => `s${Math.floor(i / 25) * 25 - 25 + ((i * 13 + k) % 25)}`);
-      steps[`s${i}`] = { type: 'nobody', needs: [...new Set(before)] };
+      const needs = i < 25 ? [] : [0, 7].map((k) => `s${Math.floor(i / 25) * 25 - 25 + ((i * 13 + k) % 25)}`);
+      steps[`s${i}`] = { type: 'nobody', needs: [...new Set(needs)] };
     }
     const id = await begin({ name: 'large', steps });
     await using window = await openWindow({ house, path: '#/workflows' });
@@ -176,7 +176,7 @@ describe('workflows in the dashboard', { skip: noBrowser }, () => {
     await page.getByRole('link', { name: 'large' }).click();
     await page.locator('.graph .step').nth(999).waitFor({ state: 'attached' });
     const took = await page.evaluate<number>('performance.now() - globalThis.begun');
-    // On a busy machine; alone it is half a second.
+    // Room for a busy machine; the layout itself takes some tenths of a second.
     assert.ok(took < 4000, `it took ${Math.round(took)} ms`);
     await window.screenshot('workflow-large');
     await page.keyboard.press('Escape');

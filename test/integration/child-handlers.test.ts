@@ -52,13 +52,18 @@ async function pidIn(run_id: string, word = 'pid'): Promise<number> {
 }
 
 describe('a handler in a child process', () => {
-  test('has all of its context: checkpoint, snooze, log, output, progress, secrets, result', async () => {
+  test('has all of its context: checkpoint, snooze, log, output, progress, files, secrets, result', async () => {
     const type = await offer({ export: 'everything' });
     const run = await house.ended(await submit(type, { a: ['ü', null] }));
     assert.equal(run.status, 'SUCCESS', run.error_message ?? '');
     const { pid, ...rest } = run.result as { pid: number };
     assert.deepEqual(rest, { payload: { a: ['ü', null] }, saved: { page: 1 }, attempt: 1 });
     assert.notEqual(pid, process.pid);
+    const { artifacts } = await house.client.runs.artifacts(run.run_id);
+    assert.deepEqual(
+      artifacts.map(({ name, size }) => [name, size]),
+      [['report.txt', 11]],
+    );
     const lines = await linesOf(run);
     for (const line of [
       'a line {"password":"[redacted]","n":1}',

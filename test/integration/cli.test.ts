@@ -21,7 +21,7 @@ import type {
 import { FatalError, type Handler } from '@punctual/sdk';
 import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
-import { cleanEnvironment, program, runPunctual } from '../support/process.ts';
+import { cleanEnvironment, program, runPunctual, startPunctual } from '../support/process.ts';
 import { terminalOf } from '../support/terminal.ts';
 
 const handlers: Record<string, Handler> = {
@@ -476,4 +476,16 @@ test('server and migrate without a database say how to give them one', async () 
     assert.equal(code, 1);
     assert.match(stderr, /needs a PostgreSQL: set DATABASE_URL/);
   }
+});
+
+test('a worker that is drained from afar ends its process in order', async () => {
+  const words = ['worker', '--url', house.url, '--id', 'w-far', '--json'];
+  await using worker = startPunctual(words, {});
+  await eventually(() => assert.match(worker.stdout(), /"worker_id":"w-far"/), { withinMs: 60_000 });
+  const drained = await runPunctual(['workers', 'drain', 'w-far', '--url', house.url]);
+  assert.deepEqual([drained.code, drained.stdout], [0, 'worker w-far takes nothing new; it ends after what it runs\n']);
+  assert.equal((await worker.ended).code, 0);
+  const again = await runPunctual(['workers', 'drain', 'w-far', '--url', house.url]);
+  assert.equal(again.code, 1);
+  assert.match(again.stderr, /No worker with the id w-far is alive/);
 });

@@ -4,12 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { FatalError, type Handler, RetryError, Snooze } from '@punctual/sdk';
 
 export const everything: Handler = async (run, ctx) => {
-  const { checkpoint, progress, secret } = ctx;
+  const { checkpoint, progress, publish, secret } = ctx;
   if (ctx.checkpointed === undefined) {
     await checkpoint({ page: 1 });
     throw new Snooze(1);
   }
   progress(50, 'half of it');
+  await publish('report.txt', Buffer.from('all is well'));
   ctx.log.info('a line', { password: 'hush', n: 1 });
   console.log(`printed by ${process.pid}`);
   console.error('complained');

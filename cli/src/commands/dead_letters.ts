@@ -79,7 +79,7 @@ async function listLetters({ client, output }: ClientSession, given: Record<stri
 }
 
 async function listGroups({ client, output }: ClientSession, given: Record<string, unknown>): Promise<void> {
-  const answer = await client.deadLetters.groups(valuesOf(groupFlags, given) as DeadLetterGroupQuery);
+  const answer = await client.deadLetters.groups(valuesOf(groupFlags, given));
   if (output.asJson) return output.json(answer);
   if (answer.groups.length === 0) return output.remark('no dead letter fits');
   const at = now();

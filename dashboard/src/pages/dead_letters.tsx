@@ -99,7 +99,7 @@ function Groups({ filter, onRedrive }: GroupsProps) {
 /** What finds the letters of a group: it may find some more, which the count before a redrive shows. */
 function filterOf(group: DeadLetterGroup, filter: Record<string, string>): OperationFilter {
   const { type, reason, q } = group;
-  return { ...filter, type, reason: reason as 'failed', ...(q === null ? {} : { q }) };
+  return { ...filter, type, reason, ...(q === null ? {} : { q }) };
 }
 
 const groupColumns = (

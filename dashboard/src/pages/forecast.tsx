@@ -11,7 +11,6 @@ import { useOnce } from '../parts/once.ts';
 import { Pending } from '../parts/problem.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { durationWords } from '../parts/time.ts';
-import { When } from '../parts/when.tsx';
 import { to, useFilters } from '../place.ts';
 import './forecast.css';
 

@@ -1,5 +1,5 @@
 // Operations, at #/operations: one action done to many jobs or runs, and how far each is. A new one is counted first.
-import type { CreateOperation, Operation, OperationAction, OperationFilter } from '@punctual/contract';
+import type { CreateOperation, Operation, OperationAction } from '@punctual/contract';
 import { useState } from 'react';
 import { createOperation } from '../api.ts';
 import { listOperations } from '../api_care.ts';
@@ -116,7 +116,7 @@ function orderOf(values: Record<string, string>): CreateOperation {
   const note = orNull(values['note']);
   return {
     action: values['action'] as OperationAction,
-    filter: filter as OperationFilter,
+    filter,
     ...(priority === null ? {} : { priority }),
     ...(queue === null ? {} : { queue }),
     ...(note === null ? {} : { note }),

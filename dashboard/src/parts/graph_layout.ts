@@ -56,7 +56,7 @@ export function layOut(steps: readonly Shape[]): Layout {
   for (const { id, level } of steps) places.set(id, add(level, stepHeight));
   const routes = connect(steps, places, add);
   order(columns);
-  level(columns);
+  align(columns);
   const lowest = Math.min(0, ...columns.map((column) => (column[0]?.y ?? 0) - (column[0]?.height ?? 0) / 2));
   for (const column of columns) for (const place of column) place.y -= lowest;
   const bottoms = columns.map((column) => (column.at(-1)?.y ?? 0) + (column.at(-1)?.height ?? 0) / 2);
@@ -120,7 +120,7 @@ function meanRank(place: Place, neighbours: readonly Place[]): number {
   return neighbours.reduce((sum, { rank }) => sum + rank, 0) / neighbours.length;
 }
 
-function level(columns: Place[][]): void {
+function align(columns: Place[][]): void {
   for (const column of columns) spread(column, () => 0);
   for (let sweep = 0; sweep < sweeps; sweep += 1) {
     for (const column of columns) spread(column, ({ before, y }) => mean(before, y));

@@ -190,8 +190,7 @@ export class Child {
 
   async #answer({ n, ctx }: Current, { ask, what, value }: Extract<FromChild, { kind: 'ask' }>): Promise<void> {
     try {
-      const found = what === 'secret' ? await ctx.secret(value) : await ctx.checkpoint(JSON.parse(value));
-      this.#send({ kind: 'answer', n, ask, value: found ?? undefined });
+      this.#send({ kind: 'answer', n, ask, value: await asked(ctx, what, value) });
     } catch (error) {
       this.#send({ kind: 'answer', n, ask, error: toChildError(error) });
     }
@@ -235,4 +234,19 @@ export class Child {
       if (line !== '') log(line);
     });
   }
+}
+
+/** Does what the handler asks for; answers a value when there is one. */
+async function asked(
+  ctx: RunContext,
+  what: Extract<FromChild, { kind: 'ask' }>['what'],
+  value: string,
+): Promise<string | undefined> {
+  if (what === 'secret') return ctx.secret(value);
+  if (what === 'publish') {
+    const { name, path } = JSON.parse(value) as { name: string; path: string };
+    return JSON.stringify(await ctx.publish(name, path));
+  }
+  await ctx.checkpoint(JSON.parse(value));
+  return undefined;
 }

@@ -1,6 +1,10 @@
 // The context of a handler that runs in a child process: what the handler says and asks goes over the channel to the worker,
 // whose own context (active-run.ts) does it. What a value must be is checked here, where the handler can see the error.
-import type { Grant } from '@punctual/contract';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { Grant, RunArtifact } from '@punctual/contract';
+import { type ArtifactSource, isFile } from '../../artifact-source.ts';
 import type { RunContext } from '../active-run.ts';
 import { completeIn, type Transaction } from '../complete-in.ts';
 import { RunAbortedError } from '../errors.ts';
@@ -76,6 +80,17 @@ export class ChildContext implements RunContext {
     return saved;
   };
 
+  /** The worker uploads it, from a file: what is no file is made one first. */
+  readonly publish = async (name: string, content: ArtifactSource): Promise<RunArtifact> => {
+    const file = await fileOf(content);
+    try {
+      const published = await this.#ask('publish', JSON.stringify({ name, path: file.path }));
+      return JSON.parse(published ?? 'null') as RunArtifact;
+    } finally {
+      await file.remove();
+    }
+  };
+
   readonly progress = (percent: number, message?: string): void => {
     progressText(this.run, percent, message);
     this.#say({ kind: 'progress', percent, message });
@@ -97,12 +112,29 @@ export class ChildContext implements RunContext {
     else waiter?.reject(fromChildError(error, this.signal.reason));
   }
 
-  #ask(what: 'checkpoint' | 'secret', value: string): Promise<string | undefined> {
+  #ask(what: Extract<Said, { kind: 'ask' }>['what'], value: string): Promise<string | undefined> {
     const ask = ++this.#asks;
     return new Promise((resolve, reject) => {
       this.#asked.set(ask, { resolve, reject });
       this.#say({ kind: 'ask', ask, what, value });
     });
+  }
+}
+
+async function fileOf(content: ArtifactSource): Promise<{ path: string; remove: () => Promise<void> }> {
+  if (typeof content === 'string') return { path: resolve(content), remove: async () => undefined };
+  const folder = await mkdtemp(join(tmpdir(), 'punctual-publish-'));
+  const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
+  try {
+    const path = join(folder, 'file');
+    await writeFile(
+      path,
+      !(content instanceof Uint8Array) && isFile(content) ? content.createReadStream({ autoClose: false }) : content,
+    );
+    return { path, remove };
+  } catch (error) {
+    await remove();
+    throw error;
   }
 }
 

@@ -16,8 +16,8 @@ export type FromChild = { n: number } & (
   | { kind: 'progress'; percent: number; message?: string | undefined }
   /** The handler settles the run itself, in a transaction. */
   | { kind: 'completing' }
-  /** `value`: the checkpoint as JSON, or the name of the secret. */
-  | { kind: 'ask'; ask: number; what: 'checkpoint' | 'secret'; value: string }
+  /** `value`: the checkpoint as JSON, the name of the secret, or the name and path of a file as JSON. */
+  | { kind: 'ask'; ask: number; what: 'checkpoint' | 'secret' | 'publish'; value: string }
   /** The result as JSON. */
   | { kind: 'done'; result?: string | undefined }
   /** `ends`: the process ends with it. */
