@@ -304,11 +304,11 @@ test('a schedule that was looked at a hair before a time has that time still bef
     [jobId],
   );
   await write(await read());
-  const ledger = await query<{ due: boolean }>(
+  const times = await query<{ due: boolean }>(
     `select scheduled_for = date_trunc('minute', scheduled_for) as due from punctual.occurrences where job_id = $1`,
     [jobId],
   );
-  assert.deepEqual(ledger, [{ due: true }]);
+  assert.deepEqual(times, [{ due: true }]);
   const [cut] = await db.query<{ at: string; before: string }>(sql`
     select ${epochMs(part`timestamptz '2026-11-15 17:04:16Z'`)} as at, ${epochMs(part`timestamptz '2026-11-15 17:04:15.9999Z'`)} as before`);
   assert.equal(Number(cut?.at) - Number(cut?.before), 1);

@@ -13,7 +13,7 @@ import type { Lanes } from './lanes.ts';
 import { findItems, type Search } from './operation_items.ts';
 import { type Move, moveMany, moveOne } from './operation_moves.ts';
 import type { CancelOrder } from './run_moves.ts';
-import { epochMs, part, sql } from './sql.ts';
+import { epochMs, part as fragment, sql } from './sql.ts';
 
 export interface OperationPart {
   segment: number;
@@ -97,7 +97,7 @@ interface LockedPart extends OperationPart, Move, Search {
 async function lockPart(tx: Queryable, { segment, operation_id }: OperationPart): Promise<LockedPart | null> {
   const rows = await tx.query<Omit<LockedPart, 'filter' | 'started_ms'> & { filter: string; started_ms: string }>(sql`
     select p.segment, p.operation_id, p.after_id, p.left_ids::text[] as left_ids, p.skipped, o.action, o.filter, o.priority, o.queue,
-           o.started_at::text as started_at, ${epochMs(part`o.started_at`)} as started_ms
+           o.started_at::text as started_at, ${epochMs(fragment`o.started_at`)} as started_ms
     from punctual.operation_parts p
     join punctual.operations o using (operation_id)
     where p.segment = ${segment}::smallint and p.operation_id = ${operation_id} and not p.ended and o.state = 'RUNNING'

@@ -2,7 +2,7 @@
 // whose own context (active-run.ts) does it. What a value must be is checked here, where the handler can see the error.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import path from 'node:path';
 import type { Grant, RunArtifact } from '@punctual/contract';
 import { type ArtifactSource, isFile } from '../../artifact-source.ts';
 import type { RunContext } from '../active-run.ts';
@@ -122,16 +122,16 @@ export class ChildContext implements RunContext {
 }
 
 async function fileOf(content: ArtifactSource): Promise<{ path: string; remove: () => Promise<void> }> {
-  if (typeof content === 'string') return { path: resolve(content), remove: async () => undefined };
-  const folder = await mkdtemp(join(tmpdir(), 'punctual-publish-'));
+  if (typeof content === 'string') return { path: path.resolve(content), remove: async () => undefined };
+  const folder = await mkdtemp(path.join(tmpdir(), 'punctual-publish-'));
   const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
   try {
-    const path = join(folder, 'file');
+    const file = path.join(folder, 'file');
     await writeFile(
       path,
       !(content instanceof Uint8Array) && isFile(content) ? content.createReadStream({ autoClose: false }) : content,
     );
-    return { path, remove };
+    return { path: file, remove };
   } catch (error) {
     await remove();
     throw error;
