@@ -19,6 +19,7 @@ describe('imports', () => {
   /** Of server/src, from the ground up: a part knows itself and what stands on a lower step, never its own step. */
   const steps = [
     ['rules', 'base', 'version.ts'],
+    ['config_keys.ts'],
     ['config.ts'],
     ['start_error.ts'],
     ['store'],

@@ -128,7 +128,7 @@ async function fileOf(content: ArtifactSource): Promise<{ path: string; remove: 
   try {
     const file = path.join(folder, 'file');
     await writeFile(
-      path,
+      file,
       !(content instanceof Uint8Array) && isFile(content) ? content.createReadStream({ autoClose: false }) : content,
     );
     return { path: file, remove };
