@@ -39,6 +39,16 @@ describe('a key of a user', () => {
     await open[Symbol.asyncDispose]();
   });
 
+  test('to look is not to reveal what is encrypted: that takes who could have submitted it', async () => {
+    const { job_id } = await ann.jobs.create({ type: 'far', delay_ms: 9e8 });
+    const { secret } = await open.makeKey('viewer', { user_id: 'ann' });
+    const look = (query: string) => ask(`${open.house.url}/jobs/${job_id}${query}`, { method: 'GET', key: secret });
+    assert.equal((await look('')).status, 200);
+    assert.equal((await look('?reveal=false')).status, 200);
+    assert.equal((await look('?reveal=true')).status, 403);
+    await ann.jobs.get(job_id, { reveal: true });
+  });
+
   test('a job belongs to the user of the key that submits it, and a body that names another is refused', async () => {
     const { job_id } = await ann.jobs.create({ type: 'far', delay_ms: 9e8 });
     assert.equal((await ann.jobs.get(job_id)).user_id, 'ann');

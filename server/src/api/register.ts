@@ -8,6 +8,8 @@ import {
   PunctualError,
   type Query,
   type Route,
+  roleMay,
+  rolesThatMay,
 } from '@punctual/contract';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../access/caller.ts';
@@ -53,6 +55,7 @@ export function register<R extends Route>(app: FastifyInstance, route: R, handle
       const body = request.body ?? (checks.body === null ? undefined : route.bodyOptional === true ? {} : null);
       require(checks.body, body, 'invalid_input');
       const { params, query, headers, caller } = request;
+      requireReveal(query, caller);
       if (keepToOwn !== null && caller.user_id !== null) await keepToOwn(caller.user_id, { params, query, body });
       const answer = await handle({ params, query, headers, body, caller, request, reply } as Input<R>);
       if (answer === streamed) return reply;
@@ -62,6 +65,15 @@ export function register<R extends Route>(app: FastifyInstance, route: R, handle
       return reply.send(answer instanceof RawJson ? answer.text : JSON.stringify(answer));
     },
   });
+}
+
+/** What is encrypted is for those who could have submitted it, not for everybody who may look. */
+function requireReveal(query: unknown, { role }: Caller): void {
+  const { reveal } = (query ?? {}) as { reveal?: boolean };
+  if (reveal === true && !roleMay(role, 'submitter'))
+    throw new PunctualError('role_missing', {
+      detail: `To reveal what is encrypted needs a key with the role ${rolesThatMay({ role: 'submitter' }).join(' or ')}; yours is ${role}.`,
+    });
 }
 
 /** What was changed: as the path names it, else as the answer does. */
