@@ -19,11 +19,15 @@ test('each role may do what the one below it may; workers stand apart, and admin
 test('every route that changes something is told in the audit log, but submits and what workers say', () => {
   const untold = all.filter(({ method, audit }) => method !== 'GET' && audit === undefined);
   assert.deepEqual(untold.map(({ operation }) => operation).sort(), [
+    'completeArtifact',
+    'createArtifact',
     'createJob',
     'createJobs',
     'createWorkflow',
     'previewSchedule',
+    'publishArtifact',
     'scheduleWorkflow',
+    'sendArtifactPart',
     'syncWorker',
     'validateWorkflow',
   ]);
