@@ -15,8 +15,8 @@ import { type ClaimedRun, type ClaimOrder, claimRuns } from '../store/claim.ts';
 import { claimLimited } from '../store/claim_limited.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
-import { compareSoon, Deliverer } from './deliver.ts';
 import type { Flow } from './flow.ts';
+import { compareSoon, Granter } from './grant.ts';
 import { HotSegments } from './hot_segments.ts';
 import { LowWater } from './low_water.ts';
 import { isLimited, lanesUpTo, type ServedLane, type ServedLanes, serveLanes, serves } from './served_lanes.ts';
@@ -79,7 +79,7 @@ export class Claimer {
   readonly #all: readonly number[];
   readonly #groups = new Map<string, Group>();
   readonly #lowWater = new LowWater();
-  readonly #deliverer: Deliverer;
+  readonly #granter: Granter;
   #claims = 0;
   #turn = 0;
   /** Monotonic ms at which a rate has units again. */
@@ -88,7 +88,7 @@ export class Claimer {
 
   constructor(options: ClaimerOptions) {
     this.#options = options;
-    this.#deliverer = new Deliverer({ ...options, onPutBack: (segment) => this.wake([segment], { late: true }) });
+    this.#granter = new Granter({ ...options, onPutBack: (segment) => this.wake([segment], { late: true }) });
     this.#all = Array.from({ length: options.segments }, (_, i) => i);
   }
 
@@ -210,7 +210,7 @@ export class Claimer {
   handOver({ session, count, lease_id, by }: Reservation, runs: readonly ClaimedRun[]): void {
     session.reserved -= count;
     this.#options.metrics.runsHandedOver.inc(runs.length);
-    void this.#deliverer.deliver(runs, { lease_id, slots: [session], by });
+    void this.#granter.grant(runs, { lease_id, slots: [session], by });
   }
 
   /** The statement failed, or unless we are certain, seemed to: what it may have leased is found in the book. */
@@ -238,7 +238,7 @@ export class Claimer {
         release(slots);
         taken += runs.length;
         this.#options.onClaimed?.(segment, runs);
-        await this.#deliverer.deliver(runs, { lease_id, slots, by });
+        await this.#granter.grant(runs, { lease_id, slots, by });
       } catch (error) {
         this.#claimFailed(slots);
         throw error;
@@ -266,7 +266,7 @@ export class Claimer {
         const order = { segment, lanes, slots, lease_id };
         const runs = await this.#withKept(segment, await claimRuns(this.#options.db, order));
         release(slots);
-        await this.#deliverer.deliver(runs, { lease_id, slots, by: null });
+        await this.#granter.grant(runs, { lease_id, slots, by: null });
         if (runs[0] !== undefined) return runs[0].run_id;
       } catch (error) {
         this.#claimFailed(slots);
@@ -323,7 +323,7 @@ export class Claimer {
       const full = runs.length === slots.length;
       if (full) group.behind.add(segment);
       else if (all) group.behind.delete(segment);
-      await this.#deliverer.deliver(runs, { lease_id, slots, by });
+      await this.#granter.grant(runs, { lease_id, slots, by });
       if (full) return Math.max(...runs.map((run) => served.rankOf.get(run.lane_id) ?? 0));
       return all ? null : upTo + 1;
     } catch (error) {

@@ -19,7 +19,7 @@ import type { Session } from './sessions.ts';
 import { settleAstray, settleUndecryptable } from './settle.ts';
 import type { Starts } from './starts.ts';
 
-export interface DelivererParts {
+export interface GranterParts {
   db: Database;
   lanes: Lanes;
   flow: Flow;
@@ -33,7 +33,7 @@ export interface DelivererParts {
   onPutBack: (segment: number) => void;
 }
 
-export interface Delivery {
+export interface GrantOrder {
   lease_id: string;
   /** Whose they are, by their slot. */
   slots: readonly Session[];
@@ -41,15 +41,15 @@ export interface Delivery {
   by: FlowTable | null;
 }
 
-export class Deliverer {
-  readonly #parts: DelivererParts;
+export class Granter {
+  readonly #parts: GranterParts;
 
-  constructor(parts: DelivererParts) {
+  constructor(parts: GranterParts) {
     this.#parts = parts;
   }
 
   /** Sends runs to their sessions; those that must not start, or whose session is gone, are settled instead. */
-  async deliver(runs: readonly ClaimedRun[], { lease_id, slots, by }: Delivery): Promise<void> {
+  async grant(runs: readonly ClaimedRun[], { lease_id, slots, by }: GrantOrder): Promise<void> {
     const [first] = runs;
     if (first === undefined) return;
     const { starts, metrics } = this.#parts;
