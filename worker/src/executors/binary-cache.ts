@@ -118,6 +118,8 @@ export class BinaryCache {
 
   async #bring(sha256: string, entry: Entry): Promise<string> {
     const { size, content } = await this.#fetch(sha256, entry.giveUp.signal);
+    // Who reads it hears of its failure; one that comes when nobody reads any more is of no interest.
+    content.on('error', () => undefined);
     const temporary = join(this.folder, `${sha256}.${++this.#fetches}.part`);
     try {
       this.#makeRoom(size);
