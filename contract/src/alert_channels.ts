@@ -1,9 +1,10 @@
 // Channels, by which people and programs are told of alerts, subscriptions to events, and the deliveries to both. Schemas and
 // routes.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Label, NextCursor, nullable, PageQuery, Timestamp, Title } from './shapes.ts';
+import { Type } from './type.ts';
 
 const Url = Type.String({
   minLength: 10,

@@ -1,9 +1,10 @@
 // Alerts: rules that watch runs, queues and workers, what they found, and silences. Schemas and routes; the channels by which
 // people are told stand in alert_channels.ts.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Label, NextCursor, nullable, PageQuery, Timestamp, Title } from './shapes.ts';
+import { Type } from './type.ts';
 
 export const AlertKind = Type.Enum(
   [

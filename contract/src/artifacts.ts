@@ -1,8 +1,9 @@
 // Artifacts: files by the hash of their content. Programs that jobs run, and files that runs publish. Schemas and routes.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, NextCursor, nullable, PageQuery, Sha256, Timestamp } from './shapes.ts';
+import { Type } from './type.ts';
 
 /** A step of a path: not empty, not `.` or `..`. */
 const step = '(?!\\.{1,2}(?:/|$))[^/\\\\\\p{Cc}\\p{Cs}]+';

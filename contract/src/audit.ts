@@ -1,9 +1,10 @@
 // The audit log: who changed what through the API, when and from where. Schemas and the route.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { auditNouns } from './access.ts';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Label, NextCursor, nullable, PageQuery, Timestamp } from './shapes.ts';
+import { Type } from './type.ts';
 
 const Noun = Type.Enum([...auditNouns], { description: 'What was changed' });
 

@@ -1,8 +1,9 @@
 // Backfills: runs for past times of a recurring job, a few at a time. Schemas and routes.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, NextCursor, nullable, PageQuery, Timestamp } from './shapes.ts';
+import { Type } from './type.ts';
 
 const BackfillOrder = Type.Enum(['oldest_first', 'newest_first'], {
   default: 'oldest_first',

@@ -1,8 +1,9 @@
 // Dead letters: runs that failed for good. They stay until a person redrives or discards them. Schemas and routes.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp, Title } from './shapes.ts';
+import { Type } from './type.ts';
 
 export const DeadLetter = Type.Object(
   {

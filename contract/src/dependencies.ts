@@ -1,7 +1,8 @@
 // Dependencies: a job whose run waits for the end of other runs. Schemas only; they are fields of jobs and runs.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { limits } from './limits.ts';
 import { closed, described, Id, nullable } from './shapes.ts';
+import { Type } from './type.ts';
 
 export const NeedCondition = Type.Enum(['success', 'failure', 'any_end'], {
   description:

@@ -1,8 +1,9 @@
 // Executors: how a job is done without a worker of one's own, by calling a URL or running a program. Part of a job
 // (jobs.ts) and of what a worker is granted (workers.ts); worker/src/executors does what is written here.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { defaults, limits } from './limits.ts';
 import { closed, described, Json, Sha256 } from './shapes.ts';
+import { Type } from './type.ts';
 
 export const HttpExecutor = closed(
   {

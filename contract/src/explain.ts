@@ -1,9 +1,10 @@
 // "Why is it waiting?": every true reason why a run has not started, in words, with an estimate. Schemas and the route.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { RunStatus } from './runs.ts';
 import { closed, Id, nullable, Timestamp } from './shapes.ts';
+import { Type } from './type.ts';
 
 export const WaitReason = Type.Object(
   {

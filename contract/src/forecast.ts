@@ -1,8 +1,9 @@
 // The forecast: how many runs start when, and how many slots they will need. Schemas and routes.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Label, nullable, Timestamp } from './shapes.ts';
+import { Type } from './type.ts';
 
 export const ForecastQuery = closed({
   hours: Type.Optional(Type.Integer({ minimum: 1, maximum: 168, default: 24, description: 'How far to look' })),

@@ -1,8 +1,9 @@
 // Gates: an operator's switches that hold or drop the due runs of a type or a queue. Schemas and routes.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { defaults, limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Label, nullable, Timestamp, Title } from './shapes.ts';
+import { Type } from './type.ts';
 
 export const GateKind = Type.Enum(['type', 'queue'], { description: 'What the gate stands before' });
 export type GateKind = Static<typeof GateKind>;

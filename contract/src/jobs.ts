@@ -1,5 +1,5 @@
 // Jobs: what to do and how, whose, and when. Schemas and routes.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { Dependency, DependsOn } from './dependencies.ts';
 import { Executor } from './executors.ts';
 import { defaults, limits } from './limits.ts';
@@ -7,6 +7,7 @@ import { route } from './route.ts';
 import { RevealQuery, Run, RunPage, RunPageQuery } from './runs.ts';
 import { Schedule, scheduleFields } from './schedules.ts';
 import { closed, described, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp, Title } from './shapes.ts';
+import { Type } from './type.ts';
 import { conflictFields, shownUniqueFields, UniqueKey, uniqueFields } from './unique.ts';
 
 export const ScheduleType = Type.Enum(['IMMEDIATE', 'FUTURE', 'CRON', 'INTERVAL'], {

@@ -1,10 +1,11 @@
 // Limits per concurrency key, and queues that are shared fairly between users. Schemas and routes.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { labelPattern } from './label.ts';
 import { defaults, limits } from './limits.ts';
 import { Rate } from './rates.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Label, NextCursor, nullable, PageQuery, Timestamp, Title } from './shapes.ts';
+import { Type } from './type.ts';
 
 export const LimitKey = Type.String({
   minLength: 1,

@@ -1,9 +1,10 @@
 // API keys, and the sessions of the dashboard that are opened with one. Schemas and routes.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { roles } from './access.ts';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Label, nullable, Timestamp, Title } from './shapes.ts';
+import { Type } from './type.ts';
 
 const RoleName = Type.Enum([...roles], {
   description:

@@ -1,8 +1,9 @@
 // Logs: the lines that runs write, with what is needed to follow and to search them. Schemas and routes.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { defaults, limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Label, NextCursor, nullable, PageQuery, Timestamp } from './shapes.ts';
+import { Type } from './type.ts';
 
 export const LogLevel = Type.Enum(['debug', 'info', 'warn', 'error']);
 export type LogLevel = Static<typeof LogLevel>;

@@ -1,10 +1,11 @@
 // Operations: one action done to all jobs or runs that fit a filter. Counted first with `dry_run`, then done in the
 // background in batches; what an operation did stays on record. Schemas and routes.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { IdempotencyHeader } from './jobs.ts';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Label, NextCursor, nullable, PageQuery, Timestamp, Title } from './shapes.ts';
+import { Type } from './type.ts';
 
 export const OperationAction = Type.Enum(['cancel', 'retry', 'redrive', 'reprioritise', 'move_queue'], {
   description:

@@ -1,5 +1,6 @@
 // How errors look on the wire: problem+json. Schemas; the codes and the class that the SDK throws are in errors.ts.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { Type } from './type.ts';
 
 /** One wrong place in the input. */
 export const FieldError = Type.Object(

@@ -1,10 +1,11 @@
 // Queues: where due runs wait, made on first use; their settings and limits, and the limits of types. Schemas and routes.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { GateKind, GateState } from './gates.ts';
 import { limits } from './limits.ts';
 import { limitFields, Rate } from './rates.ts';
 import { route } from './route.ts';
 import { closed, described, Label, nullable, Title } from './shapes.ts';
+import { Type } from './type.ts';
 
 const settings = {
   default_priority: Type.Optional(

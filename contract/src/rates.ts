@@ -1,7 +1,8 @@
 // What limits have in common: how many at once, and how much in a while. Schemas.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { limits } from './limits.ts';
 import { closed, nullable } from './shapes.ts';
+import { Type } from './type.ts';
 
 export const Rate = closed(
   {

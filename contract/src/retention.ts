@@ -1,9 +1,10 @@
 // Retention: how long history is kept, for the installation and for single queues and types. Schemas and routes.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { GateKind } from './gates.ts';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Label, nullable, Timestamp, Title } from './shapes.ts';
+import { Type } from './type.ts';
 
 const days = (description: string) =>
   Type.Integer({ minimum: 0, maximum: limits.max_retention_days, description: `${description}; 0 is for ever` });

@@ -1,10 +1,11 @@
 // Runs: one promise to do a job once. Schemas and routes.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { WaitsFor } from './dependencies.ts';
 import { limits } from './limits.ts';
 import { LogPage, LogPageQuery } from './logs.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp } from './shapes.ts';
+import { Type } from './type.ts';
 
 export const RunStatus = Type.Enum(['BLOCKED', 'QUEUED', 'RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED', 'DROPPED'], {
   description:

@@ -1,9 +1,10 @@
 // Schedules: when jobs run again and again, what happens to times that were missed or overlap, and the ledger of every
 // nominal time. Schemas and routes. The fields of a schedule are fields of its job (jobs.ts).
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Label, NextCursor, nullable, PageQuery, Timestamp } from './shapes.ts';
+import { Type } from './type.ts';
 
 const CronExpression = Type.String({ minLength: 1, maxLength: limits.max_cron_chars });
 

@@ -1,6 +1,7 @@
 // The service itself: is it alive, is it ready, what is it. Schemas and routes.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { route } from './route.ts';
+import { Type } from './type.ts';
 
 export const Health = Type.Object({ status: Type.Literal('ok') });
 export const Ready = Type.Object({

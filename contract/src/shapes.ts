@@ -1,7 +1,8 @@
 // Small schemas that several nouns share. Pure, browser-safe.
-import { type TSchema, Type } from 'typebox';
+import type { TSchema } from 'typebox';
 import { labelPattern } from './label.ts';
 import { defaults, limits } from './limits.ts';
+import { Type } from './type.ts';
 
 /** A closed object: unknown fields are refused, so that a typing error never passes silently. */
 export function closed<P extends Record<string, TSchema>>(properties: P, options: { description?: string } = {}) {

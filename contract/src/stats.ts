@@ -1,9 +1,10 @@
 // Stats: how the whole house stands, on one page: what starts and ends, how late, what waits, what changed. Schemas and the
 // route.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { GateState } from './gates.ts';
 import { route } from './route.ts';
 import { described, Id, nullable, Timestamp } from './shapes.ts';
+import { Type } from './type.ts';
 
 const Late = nullable(
   Type.Number({ description: 'Milliseconds from due to started; null when nothing started, or nothing is known' }),

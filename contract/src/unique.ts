@@ -1,9 +1,10 @@
 // Once-ness by a key: the fields of a job of which there may be only one at a time, and what is done when there is one
 // already. Part of CreateJob, Job and JobCreated. How it differs from Idempotency-Key is told in docs/once.md.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { labelPattern } from './label.ts';
 import { limits } from './limits.ts';
 import { described } from './shapes.ts';
+import { Type } from './type.ts';
 
 export const UniqueKey = Type.String({
   minLength: 1,

@@ -10,12 +10,13 @@
 //
 // A run whose handler has completed it in SQL (docs/sql.md) is reported as FAILED: that changes nothing if the transaction
 // was committed, and is true if it was not.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { Executor } from './executors.ts';
 import { limits } from './limits.ts';
 import { LogLine } from './logs.ts';
 import { route } from './route.ts';
 import { closed, described, Id, Json, Label, nullable, Timestamp } from './shapes.ts';
+import { Type } from './type.ts';
 
 const Leased = { run_id: Id, lease_id: Id };
 

@@ -1,10 +1,11 @@
 // Workflows: steps with an order among them, each a job. Schemas and routes.
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { CreateJob, JobCreated } from './jobs.ts';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { scheduleFields } from './schedules.ts';
 import { closed, described, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp, Title } from './shapes.ts';
+import { Type } from './type.ts';
 
 export const stepNamePattern = '^[A-Za-z][A-Za-z0-9_-]{0,63}$';
 

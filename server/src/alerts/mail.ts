@@ -3,7 +3,6 @@
 
 import type { PutChannel } from '@punctual/contract';
 import { type AddressRules, allowedAddresses, OutgoingError, orAbort } from '@punctual/contract/outgoing';
-import { createTransport } from 'nodemailer';
 import { type Message, messageText, messageTitle } from '../rules/message.ts';
 import { failure, type Sent } from './webhook.ts';
 
@@ -21,6 +20,8 @@ export async function sendMail(
   try {
     const [address] = await orAbort(allowedAddresses(smtp.host, { rules, whose: 'server' }), signal);
     const tls = smtp.tls ?? 'starttls';
+    // Loaded when somebody wants mail: most servers send none.
+    const { createTransport } = await import('nodemailer');
     const transport = createTransport({
       host: address?.address ?? smtp.host,
       port: smtp.port,
