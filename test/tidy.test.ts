@@ -205,6 +205,12 @@ const uses: Use[] = [
     },
   },
   {
+    what: 'a timeout among signals',
+    pattern: /AbortSignal\.any\(.*AbortSignal\.timeout/,
+    advice: 'Node 20 forgets that timeout when it tidies its memory up; use `deadline` of server/src/base/clock.ts.',
+    allowed: {},
+  },
+  {
     what: 'timers',
     pattern: /\bset(Timeout|Interval|Immediate)\b/,
     advice: 'Background work goes through base/loop.ts, waits through base/clock.ts.',

@@ -153,9 +153,11 @@ async function sendPart(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
+    // Not AbortSignal.timeout: together with another signal Node 20 forgets it when it tidies its memory up.
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(new Error('the part took too long')), part_timeout_ms);
+    const all = signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]);
     try {
-      const timeout = AbortSignal.timeout(part_timeout_ms);
-      const all = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
       const response = await ask(server, url, { method, headers, body, signal: all });
       await response.arrayBuffer();
       return;
@@ -163,6 +165,8 @@ async function sendPart(
       const final = error instanceof PunctualError && error.status < 500 && error.status !== 429;
       if (final || attempt >= tries || signal?.aborted === true) throw error;
       await sleep(first_pause_ms * 2 ** (attempt - 1), undefined, signal === undefined ? {} : { signal });
+    } finally {
+      clearTimeout(timer);
     }
   }
 }

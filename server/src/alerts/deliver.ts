@@ -2,7 +2,7 @@
 // a receiver that is slow or dead takes nothing from the others, and nothing waits for it but its own. While something is
 // sent no connection to the database is held. Every server does it; the book gives each delivery to one of them.
 import type { AddressRules } from '@punctual/contract/outgoing';
-import { randomBetween } from '../base/clock.ts';
+import { deadline, randomBetween } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { type DeliveryPolicy, nextAttemptMs } from '../rules/delivery.ts';
@@ -89,7 +89,7 @@ export class Deliverer {
 
   async #attempt(delivery: TakenDelivery): Promise<DeliveryEnd> {
     const { rules, policy, timeoutMs } = this.#parts;
-    const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(timeoutMs)]);
+    const { signal, end } = deadline(timeoutMs, this.#stopping.signal);
     try {
       const { delivered, status, error, final, retry_after_ms } = await sendDelivery(delivery, {
         rules,
@@ -103,6 +103,8 @@ export class Deliverer {
     } catch (error) {
       if (this.#stopping.signal.aborted) return { state: 'due', in_ms: 0, status: null, error: null, counts: false };
       throw error;
+    } finally {
+      end();
     }
   }
 }

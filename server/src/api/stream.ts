@@ -3,6 +3,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
+import { deadline } from '../base/clock.ts';
 import type { LogEvent } from '../dispatch/followers.ts';
 import { streamed } from './register.ts';
 
@@ -48,5 +49,10 @@ function textOf(event: LogEvent): string {
 
 async function write(raw: ServerResponse, text: string, gone: AbortSignal): Promise<void> {
   if (gone.aborted || raw.write(text)) return;
-  await once(raw, 'drain', { signal: AbortSignal.any([gone, AbortSignal.timeout(patienceMs)]) });
+  const { signal, end } = deadline(patienceMs, gone);
+  try {
+    await once(raw, 'drain', { signal });
+  } finally {
+    end();
+  }
 }

@@ -1,0 +1,26 @@
+// A deadline comes, whatever becomes of the memory meanwhile.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { deadline, pause } from './clock.ts';
+
+test('a deadline comes although the memory was tidied up, and does not after its end', async () => {
+  setFlagsFromString('--expose_gc');
+  const tidyUp = runInNewContext('gc') as () => void;
+  const stop = new AbortController();
+  const waitFor = (): Promise<unknown> => {
+    const { signal } = deadline(60, stop.signal);
+    return once(signal, 'abort').then(() => (signal.reason as Error).name);
+  };
+  const came = waitFor();
+  const ended = deadline(60, stop.signal);
+  ended.end();
+  await pause(10, stop.signal);
+  tidyUp();
+  assert.equal(await Promise.race([came, pause(2_000, stop.signal)]), 'TimeoutError');
+  assert.equal(ended.signal.aborted, false);
+  stop.abort();
+  assert.equal(ended.signal.aborted, true);
+});
