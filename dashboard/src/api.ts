@@ -31,7 +31,7 @@ import type {
 /** Longer than any answer takes; a server that is silent for so long counts as unreachable. */
 const timeoutMs = 10_000;
 /** For calls in which the server itself waits for somebody else. */
-const longMs = 40_000;
+const longMs = 130_000;
 
 export const pageSize = 100;
 

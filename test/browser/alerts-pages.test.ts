@@ -1,0 +1,223 @@
+// Alerts with their rules, channels, silences and deliveries, and artifacts, in a real browser.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { FatalError } from '@punctual/sdk';
+import { calmTimes, noBrowser, openWindow, type Window } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
+import { type House, openHouse } from '../support/house.ts';
+import { Receiver } from '../support/receiver.ts';
+
+const evil = '<img src=x onerror=alert(1)>"><script>alert(2)</script>';
+
+describe('alerts and artifacts in the dashboard', { skip: noBrowser }, () => {
+  let house: House;
+  let receiver: Receiver;
+  before(async () => {
+    receiver = await new Receiver().listen();
+    receiver.answer = ({ path }, response) => void response.writeHead(path === '/gone' ? 410 : 204).end();
+    house = await openHouse({
+      config: { ...calmTimes, alert_interval_ms: 100, http_allow: ['127.0.0.1'], delivery_backoff_ms: 20 },
+    });
+    await house.addWorker({
+      pay: async () => {
+        throw new FatalError(`no account ${evil}`);
+      },
+      report: async (_, ctx) => {
+        await ctx.publish(`2030/${evil.replaceAll('/', '')}.txt`, Buffer.from('all is well'));
+      },
+    });
+  });
+  after(async () => {
+    await house?.[Symbol.asyncDispose]();
+    await receiver?.[Symbol.asyncDispose]();
+  });
+
+  const look = async (path: string): Promise<Window> => {
+    const window = await openWindow({ house, path });
+    window.page.on('dialog', () => assert.fail('a script of a stranger ran'));
+    return window;
+  };
+
+  test('a channel is set up, its secret is shown once, and a test says what came of it', async () => {
+    await using window = await look('#/alerts/channels');
+    const { page } = window;
+    window.expectErrors(/400/);
+    await page.getByText('Nobody is told yet').waitFor();
+    await page.getByRole('button', { name: 'New webhook' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('on-call');
+    await dialog.getByLabel('URL').fill('ftp://nowhere');
+    await dialog.getByLabel('Note').fill(evil);
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.locator('.field-error').first().waitFor();
+    await dialog.getByLabel('URL').fill(receiver.url('/gone'));
+    await window.checkAccess();
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    const secret = await page.locator('dialog pre').textContent();
+    assert.match(secret ?? '', /^whsec_/);
+    await page.keyboard.press('Escape');
+    await window.screenshot('channel-secret');
+    await page.getByRole('button', { name: 'I have kept it' }).click();
+    const row = page.getByRole('row').filter({ hasText: 'on-call' });
+    await row.getByText(evil).waitFor();
+    assert.ok(!(await page.content()).includes(secret ?? '-'), 'it is nowhere any more');
+    await row.getByRole('button', { name: 'Test' }).click();
+    await page.getByText('did not arrive (answer 410)').waitFor();
+    await window.screenshot('channels');
+    await row.getByRole('button', { name: 'Change' }).click();
+    assert.equal(await dialog.getByLabel('Secret').inputValue(), '', 'a secret is not shown back');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'New e-mail' }).click();
+    await dialog.getByLabel('Name').fill('mail');
+    await dialog.getByLabel('To', { exact: true }).fill('ana@example.com, bo@example.com');
+    await dialog.getByLabel('From').fill('punctual@example.com');
+    await dialog.getByLabel('Mail server').fill('mail.example.com');
+    await window.screenshot('channel-email');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('ana@example.com, bo@example.com by mail.example.com:587').waitFor();
+    await window.checkAccess();
+    await page.getByRole('row').filter({ hasText: 'mail.example.com' }).getByRole('button', { name: 'Remove' }).click();
+    await dialog.getByRole('button', { name: 'Remove' }).click();
+    await page.getByText('mail.example.com').waitFor({ state: 'detached' });
+    assert.equal(await page.locator('img').count(), 0);
+  });
+
+  test('a rule is made with the fields of its kind, finds something, and somebody looks after it', async () => {
+    await using window = await look('#/alerts');
+    const { page } = window;
+    window.expectErrors(/400/);
+    await page.getByText('Nothing is wrong').waitFor();
+    await window.checkAccess();
+    await page.getByRole('link', { name: 'here' }).click();
+    await page.getByLabel('Name').fill('payments');
+    await page.getByLabel('Fires when').selectOption('failure_rate');
+    await page.getByLabel('of the runs that ended within').fill('soon');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByText('is no duration').waitFor();
+    await page.getByLabel('of the runs that ended within').fill('5m');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.locator('.field-error', { hasText: 'needs rate' }).waitFor();
+    await window.screenshot('alert-rule', { fullPage: true });
+    await window.checkAccess();
+    await page.getByLabel('Fires when').selectOption('failure');
+    await page.getByLabel('Type').fill('pay');
+    await page.getByLabel('Gather before telling').fill('0s');
+    await page.getByLabel('What to do about it').fill(evil);
+    await page.getByLabel('on-call').check();
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByText('Watches').waitFor();
+    await house.client.jobs.create({ name: `bill ${evil}`, type: 'pay', max_retries: 0 });
+    await page.getByText('1 firing').waitFor();
+    await window.screenshot('alert-rules');
+    await window.checkAccess();
+    await page.getByRole('link', { name: 'Alerts', exact: true }).last().click();
+    const row = page.getByRole('row').filter({ hasText: 'payments' });
+    await row.getByText('Firing').waitFor();
+    await window.screenshot('alerts');
+    await window.checkAccess();
+    await row.getByRole('button', { name: 'Acknowledge' }).click();
+    await page.getByLabel('What is being done').fill(evil);
+    await page.getByRole('dialog').getByRole('button', { name: 'Acknowledge' }).click();
+    await row.getByText('Looked after').waitFor();
+    await row.getByRole('button', { name: 'Silence' }).click();
+    const dialog = page.getByRole('dialog');
+    assert.equal(await dialog.getByLabel('Of the rule').inputValue(), 'payments');
+    await dialog.getByLabel('Name').fill('move');
+    await dialog.getByLabel('Why').fill(evil);
+    await window.checkAccess();
+    await dialog.getByRole('button', { name: 'Silence' }).click();
+    await window.go('#/alerts/silences');
+    await page.getByText(evil).waitFor();
+    await window.screenshot('silences');
+    await window.checkAccess();
+    await page.getByRole('button', { name: 'Remove' }).click();
+    await dialog.getByRole('button', { name: 'Remove' }).click();
+    await page.getByText('Everybody is told of everything').waitFor();
+    assert.equal(await page.locator('img').count(), 0);
+  });
+
+  test('what was given up is sent again', async () => {
+    await using window = await look('#/alerts/deliveries');
+    const { page } = window;
+    await page.getByText('Given up').first().waitFor();
+    await window.screenshot('deliveries');
+    await window.checkAccess();
+    receiver.answer = (_call, response) => void response.writeHead(204).end();
+    await page.getByRole('button', { name: 'Send again' }).first().click();
+    await page.getByText('It will be sent again.').waitFor();
+    await page.getByLabel('State').selectOption('any');
+    await page.getByText('Arrived').first().waitFor();
+  });
+
+  test('a rule is changed, disabled and removed; its alert is over', async () => {
+    await using window = await look('#/alerts/rules');
+    const { page } = window;
+    await page.getByRole('link', { name: 'payments' }).click();
+    assert.equal(await page.getByLabel('Type').inputValue(), 'pay');
+    await page.getByLabel('Then not again for').fill('1h');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await eventually(async () => {
+      assert.equal((await house.client.alerts.rules.get('payments')).definition.cool_down_ms, 3_600_000);
+    });
+    await page.getByRole('link', { name: '← All rules' }).click();
+    await page.getByRole('button', { name: 'Disable' }).click();
+    await page.getByText('Off', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Remove' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await page.getByText('Nothing is watched yet').waitFor();
+    await window.go('#/alerts');
+    await page.getByRole('table', { name: 'Alerts that are over' }).getByText('Over').first().waitFor();
+  });
+
+  test('files are listed, taken away and deleted, and a run names those it published', async () => {
+    const { job_id } = await house.client.jobs.create({ type: 'report' });
+    const { run_id } = await house.ended(job_id);
+    await house.client.artifacts.upload(Buffer.alloc(123_456), {
+      name: evil.replaceAll('/', ''),
+      contentType: 'text/html',
+    });
+    await using window = await look(`#/runs/${run_id}`);
+    const { page } = window;
+    const files = page.getByRole('group', { name: 'Files it published' });
+    await files.getByText('2030/<img').waitFor();
+    await window.screenshot('run-files');
+    await window.checkAccess();
+    const [taken] = await Promise.all([page.waitForEvent('download'), files.getByText('Download').click()]);
+    assert.match(taken.url(), /artifacts\/[0-9a-f]{64}\/content/);
+    await files.getByRole('link').first().click();
+    await page.getByText('11 B').waitFor();
+    await window.screenshot('artifact');
+    await window.checkAccess();
+    await page.getByRole('link', { name: '← All artifacts' }).click();
+    await page.getByText('123 kB').waitFor();
+    await window.screenshot('artifacts');
+    await window.checkAccess();
+    await page.getByRole('row').filter({ hasText: '123 kB' }).getByRole('link').first().click();
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('heading', { name: 'Artifacts' }).waitFor();
+    await page.getByText('123 kB').waitFor({ state: 'detached' });
+    assert.equal(await page.locator('img').count(), 0);
+  });
+
+  test('all of it can be used on a phone and in the dark', async () => {
+    await house.client.alerts.rules.put('waits', { kind: 'backlog_age', over_ms: 60_000, note: evil });
+    await using window = await openWindow({ house, size: 'phone', colours: 'dark' });
+    for (const place of [
+      'alerts',
+      'alerts/rules',
+      'alerts/rules/waits',
+      'alerts/channels',
+      'alerts/silences',
+      'alerts/deliveries?state=any',
+      'artifacts',
+    ]) {
+      await window.go(`#/${place}`);
+      await window.page.locator('main .table, main .empty, main form').first().waitFor();
+      await window.checkWidth();
+      await window.checkAccess();
+      await window.screenshot(`phone-${place.replace(/\W/g, '-')}`, { fullPage: true });
+    }
+  });
+});
