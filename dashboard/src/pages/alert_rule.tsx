@@ -41,11 +41,21 @@ export function AlertRulePage({ params }: PageProps) {
   const name = params['name'] ?? '';
   const operates = useMay('operator');
   // Not kept fresh: it would change under the hands of whoever edits it.
+  const [saved, setSaved] = useState(false);
   const { data, error, again } = useOnce(`alert rule ${name}`, (signal) => getAlertRule(name, signal));
+  const saveDone = () => {
+    setSaved(true);
+    again();
+  };
   return (
     <section>
       <Back />
-      <h1>{name}</h1>
+      <div className="heading">
+        <h1>{name}</h1>
+        <span role="status" className="created">
+          {saved && 'Saved.'}
+        </span>
+      </div>
       {data === undefined ? (
         <Pending error={error} />
       ) : (
@@ -55,7 +65,7 @@ export function AlertRulePage({ params }: PageProps) {
           </p>
           {data.error !== null && <p className="warning">The last check failed: {data.error}</p>}
           {operates ? (
-            <RuleForm key={data.updated_at} rule={data} onSaved={again} />
+            <RuleForm key={data.updated_at} rule={data} onSaved={saveDone} />
           ) : (
             <JsonBlock title="Definition" value={data.definition} />
           )}
@@ -75,6 +85,7 @@ function RuleForm({ rule, onSaved }: { rule?: AlertRule; onSaved?: () => void })
     event.preventDefault();
     const read = ruleOf(draft);
     setWrong(read.wrong);
+    setError(undefined);
     if (read.wrong.length > 0) return;
     setBusy(true);
     try {

@@ -14,6 +14,7 @@ import { showSecret } from '../parts/secret_once.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { When } from '../parts/when.tsx';
 import { to } from '../place.ts';
+import { useMay } from '../session.ts';
 
 const kinds: readonly ChannelKind[] = ['webhook', 'slack', 'email'];
 
@@ -21,8 +22,8 @@ export function ChannelsPage() {
   const { data, error, refresh } = useLive('channels', listChannels, 5_000);
   const { edit, editor } = useEditor();
   const { ask, dialog } = useConfirm();
-  const { act, said } = useAct();
-  const [testing, setTesting] = useState<string>();
+  const { test, testing, said } = useTest();
+  const operates = useMay('operator');
   const change = (kind: ChannelKind, known?: Channel) =>
     edit({
       title: known === undefined ? `New channel: ${channelWords[kind]}` : `Change the channel ${known.name}`,
@@ -39,20 +40,6 @@ export function ChannelsPage() {
           });
       },
     });
-  const test = (name: string) => {
-    setTesting(name);
-    act(async () => {
-      try {
-        const { delivered, status, error: why } = await testChannel(name);
-        const answer = status === null ? '' : ` (answer ${status})`;
-        return delivered
-          ? { text: `${name}: the test has arrived${answer}.` }
-          : { text: `${name}: the test did not arrive${answer}: ${why ?? 'nobody said why'}`, bad: true };
-      } finally {
-        setTesting(undefined);
-      }
-    });
-  };
   const remove = ({ name }: Channel) =>
     ask({
       title: `Remove the channel ${name}?`,
@@ -67,11 +54,12 @@ export function ChannelsPage() {
         <h1>Channels</h1>
         <AlertNav here="channels" />
         <div className="actions">
-          {kinds.map((kind) => (
-            <button key={kind} type="button" className="plain" onClick={() => change(kind)}>
-              New {channelWords[kind]}
-            </button>
-          ))}
+          {operates &&
+            kinds.map((kind) => (
+              <button key={kind} type="button" className="plain" onClick={() => change(kind)}>
+                New {channelWords[kind]}
+              </button>
+            ))}
         </div>
       </div>
       <Table
@@ -98,6 +86,27 @@ export function ChannelsPage() {
       {dialog}
     </section>
   );
+}
+
+/** Tries a channel, one at a time, and says what the receiver answered. */
+function useTest() {
+  const { act, said } = useAct();
+  const [testing, setTesting] = useState<string>();
+  const test = (name: string) => {
+    setTesting(name);
+    act(async () => {
+      try {
+        const { delivered, status, error } = await testChannel(name);
+        const answer = status === null ? '' : ` (answer ${status})`;
+        return delivered
+          ? { text: `${name}: the test has arrived${answer}.` }
+          : { text: `${name}: the test did not arrive${answer}: ${error ?? 'nobody said why'}`, bad: true };
+      } finally {
+        setTesting(undefined);
+      }
+    });
+  };
+  return { test, testing, said };
 }
 
 const columns: Column<Channel>[] = [

@@ -12,7 +12,7 @@ import { type Column, Table } from '../parts/table.tsx';
 import { instantOf } from '../parts/time.ts';
 import { When } from '../parts/when.tsx';
 import { to } from '../place.ts';
-import { useSession } from '../session.ts';
+import { mayOf, useSession } from '../session.ts';
 
 const tell = ({ name, secret }: NewApiKey) =>
   showSecret({ title: `The key ${name}`, text: 'Only its hash is kept: copy it to where it is needed.', secret });
@@ -59,11 +59,13 @@ export function KeysPage() {
     <section>
       <div className="heading">
         <h1>API keys</h1>
-        <div className="actions">
-          <button type="button" onClick={create}>
-            New key
-          </button>
-        </div>
+        {mayOf(session, 'admin') && (
+          <div className="actions">
+            <button type="button" onClick={create}>
+              New key
+            </button>
+          </div>
+        )}
       </div>
       <Table
         label="API keys, newest first"
