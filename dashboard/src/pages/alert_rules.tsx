@@ -49,6 +49,7 @@ export function AlertRulesPage() {
       </div>
       <Table
         label="Alert rules, by name"
+        tall
         pages={whole(data?.rules, error)}
         columns={operates ? [...columns, actionColumn(turn, remove)] : columns}
         idOf={({ name }) => name}

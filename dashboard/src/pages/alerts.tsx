@@ -67,6 +67,7 @@ function Firing({ rule }: { rule: string }) {
     <>
       <Table
         label="Alerts that go on, newest first"
+        tall
         pages={whole(data?.alerts, error)}
         columns={columns}
         idOf={({ alert_id }) => alert_id}
@@ -115,7 +116,10 @@ function Recent({ rule }: { rule: string }) {
       <Table
         label="Alerts that are over, newest first"
         pages={pages}
-        columns={[...alertColumns, { title: 'Over', width: '6rem', cell: (alert) => <When at={alert.resolved_at} /> }]}
+        columns={[
+          ...alertColumns,
+          { title: 'Over', width: '6rem', cell: (alert) => <Since word="over " at={alert.resolved_at} /> },
+        ]}
         idOf={({ alert_id }) => alert_id}
         empty={null}
       />
@@ -123,8 +127,15 @@ function Recent({ rule }: { rule: string }) {
   );
 }
 
+const Since = ({ word, at }: { word: string; at: string | null }) => (
+  <>
+    <span className="phone-word">{word}</span>
+    <When at={at} />
+  </>
+);
+
 const alertColumns: Column<Alert>[] = [
-  { title: 'State', width: '8rem', cell: (alert) => <AlertMark alert={alert} /> },
+  { title: 'State', width: '7.6rem', cell: (alert) => <AlertMark alert={alert} /> },
   {
     title: 'Alert',
     width: 'minmax(0, 1fr)',
@@ -159,14 +170,21 @@ const alertColumns: Column<Alert>[] = [
       </>
     ),
   },
-  { title: 'Value', width: '6.5rem', cell: (alert) => valueWords(alert) },
-  { title: 'Found', width: '5.5rem', cell: (alert) => count(alert.count, 'time') },
-  { title: 'Since', width: '6rem', cell: ({ since }) => <When at={since} /> },
+  {
+    title: 'Value',
+    width: '6rem',
+    cell: (alert) => (
+      <>
+        {valueWords(alert)} <span className="cell-below found">found {count(alert.count, 'time')}</span>
+      </>
+    ),
+  },
+  { title: 'Since', width: '6rem', cell: ({ since }) => <Since word="since " at={since} /> },
 ];
 
 const actionColumn = (acknowledge: (alert: Alert) => void, silence: (alert: Alert) => void): Column<Alert> => ({
   title: 'Actions',
-  width: '14rem',
+  width: '12.5rem',
   cell: (alert) => (
     <span className="row-actions">
       {alert.acknowledged_at === null && (

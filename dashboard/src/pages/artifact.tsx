@@ -1,10 +1,10 @@
 // One stored file, at #/artifacts/{sha256}.
 import type { Artifact } from '@punctual/contract';
 import { contentAddress, deleteArtifact, getArtifact } from '../api_artifacts.ts';
-import { useLive } from '../live.ts';
 import { Fact, None, sizeWords } from '../parts/bits.tsx';
 import { useConfirm } from '../parts/dialog.tsx';
 import { Command } from '../parts/empty.tsx';
+import { useOnce } from '../parts/once.ts';
 import { Pending } from '../parts/problem.tsx';
 import { fileName } from '../parts/run_files.tsx';
 import { When } from '../parts/when.tsx';
@@ -14,7 +14,8 @@ import { useMay } from '../session.ts';
 
 export function ArtifactPage({ params }: PageProps) {
   const sha256 = params['sha256'] ?? '';
-  const { data, error } = useLive(`artifact ${sha256}`, (signal) => getArtifact(sha256, signal));
+  // What is in it never changes, and once it is deleted it must not be asked for again.
+  const { data, error } = useOnce(`artifact ${sha256}`, (signal) => getArtifact(sha256, signal));
   return (
     <div className="one">
       <a className="back" href={to('artifacts')}>

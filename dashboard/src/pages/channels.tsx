@@ -64,6 +64,7 @@ export function ChannelsPage() {
       </div>
       <Table
         label="Channels, by name"
+        tall
         pages={whole(data?.channels, error)}
         columns={[...columns, actionColumn({ change, test, remove, testing })]}
         idOf={({ name }) => name}

@@ -74,6 +74,7 @@ export function DeliveriesPage() {
       </div>
       <Table
         label="Deliveries, newest first"
+        tall
         pages={pages}
         columns={[...columns, actionColumn(redrive, busy)]}
         idOf={({ delivery_id }) => delivery_id}

@@ -69,6 +69,7 @@ export function KeysPage() {
       </div>
       <Table
         label="API keys, newest first"
+        tall
         pages={whole(data?.keys, error)}
         columns={[...columns, actionColumn(rotate, revoke)]}
         idOf={({ key_id }) => key_id}
@@ -133,34 +134,47 @@ const columns: Column<ApiKey>[] = [
     title: 'Key',
     width: 'minmax(0, 1fr)',
     phone: 'main',
-    cell: ({ key_id, name, hint }) => (
+    cell: ({ key_id, name, hint, created_at }) => (
       <>
         <a className="cell-name clip" href={to('audit', { key_id })} title={`What was done with ${name}`}>
           {name}
         </a>
         <span className="cell-below clip">
-          pk_…{hint} · <a href={to('audit', { noun: 'key', id: key_id })}>{key_id}</a>
+          pk_…{hint} ·{' '}
+          <a className="id" title={key_id} href={to('audit', { noun: 'key', id: key_id })}>
+            …{key_id.slice(-8)}
+          </a>{' '}
+          · made <When at={created_at} />
         </span>
       </>
     ),
   },
-  { title: 'Role', width: '6rem', cell: ({ role }) => role },
+  { title: 'Role', width: '5.5rem', cell: ({ role }) => role },
   {
     title: 'User',
-    width: '7rem',
+    width: '6rem',
     cell: ({ user_id }) => (user_id === null ? <None>all</None> : <a href={to('jobs', { user_id })}>{user_id}</a>),
   },
-  { title: 'Expires', width: '6rem', cell: ({ expires_at }) => <Expiry at={expires_at} /> },
-  { title: 'Last used', width: '6.5rem', cell: ({ last_used_at }) => <LastUse at={last_used_at} /> },
-  { title: 'Made', width: '6rem', phone: 'hidden', cell: ({ created_at }) => <When at={created_at} /> },
+  { title: 'Expires', width: '5.5rem', cell: ({ expires_at }) => <Expiry at={expires_at} /> },
+  { title: 'Last used', width: '5.5rem', cell: ({ last_used_at }) => <LastUse at={last_used_at} /> },
 ];
 
-const Expiry = ({ at }: { at: string | null }) => (at === null ? <None>never</None> : <When at={at} />);
-const LastUse = ({ at }: { at: string | null }) => (at === null ? <None>not used</None> : <When at={at} />);
+const Expiry = ({ at }: { at: string | null }) => (
+  <>
+    <span className="phone-word">expires </span>
+    {at === null ? <None>never</None> : <When at={at} />}
+  </>
+);
+const LastUse = ({ at }: { at: string | null }) => (
+  <>
+    <span className="phone-word">used </span>
+    {at === null ? <None>never</None> : <When at={at} />}
+  </>
+);
 
 const actionColumn = (rotate: (key: ApiKey) => void, revoke: (key: ApiKey) => void): Column<ApiKey> => ({
   title: 'Actions',
-  width: '10.5rem',
+  width: '9.5rem',
   cell: (key) =>
     key.state === 'active' && (
       <span className="row-actions">

@@ -42,6 +42,7 @@ export function SilencesPage() {
       </div>
       <Table
         label="Silences, by name"
+        tall
         pages={whole(data?.silences, error)}
         columns={operates ? [...columns, actionColumn(change, remove)] : columns}
         idOf={({ name }) => name}

@@ -69,7 +69,7 @@ export function FilterTime({ name, label }: { name: string; label: string }) {
   const id = useId();
   const inPlace = Date.parse(filters.get(name) ?? '');
   return (
-    <div className="field">
+    <div className="field time">
       <label htmlFor={id}>{label}</label>
       <input
         id={id}
