@@ -4,7 +4,6 @@ import { after, before, describe, test } from 'node:test';
 import { calmTimes, noBrowser, openWindow, type Window } from '../support/browser.ts';
 import { openHouse } from '../support/house.ts';
 import { type LockedHouse, openLockedHouse } from '../support/keys.ts';
-import { importSource } from '../support/source.ts';
 
 const evil = '<img src=x onerror=alert(1)>"><script>alert(2)</script>';
 
@@ -143,28 +142,4 @@ describe('keys and the audit log in the dashboard', { skip: noBrowser }, () => {
     await signIn(window, secret);
     await page.getByText('the first').first().waitFor();
   });
-});
-
-test('a difference names each field that was added, changed or removed, and no other', async () => {
-  interface Differences {
-    differences: (before: unknown, after: unknown) => { path: string; before?: string; after?: string }[];
-    inOneLine: (found: unknown) => string;
-  }
-  const { differences, inOneLine } = await importSource<Differences>('parts/difference.ts');
-  const found = differences(
-    { same: [1, 2], state: 'hold', deep: { a: 1, b: null }, gone: true },
-    { same: [1, 2], state: 'open', deep: { a: 2, b: null }, new: 'x' },
-  );
-  assert.deepEqual(
-    found.map(({ path, before, after }) => [path, before, after]),
-    [
-      ['state', 'hold', 'open'],
-      ['deep.a', '1', '2'],
-      ['gone', 'true', undefined],
-      ['new', undefined, 'x'],
-    ],
-  );
-  assert.equal(inOneLine(found), 'state: hold → open, deep.a: 1 → 2, gone: true → –, new: x');
-  assert.deepEqual(differences(null, null), []);
-  assert.deepEqual(differences({ a: 1 }, { a: 1 }), []);
 });

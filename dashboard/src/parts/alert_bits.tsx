@@ -49,12 +49,12 @@ export const kindWords: Record<AlertKind, string> = {
   breaker_open: 'a breaker has tripped',
 };
 
-const inMs: readonly AlertKind[] = ['late_start', 'missed', 'running_long', 'backlog_age', 'no_worker'];
+const inMs: ReadonlySet<AlertKind> = new Set(['late_start', 'missed', 'running_long', 'backlog_age', 'no_worker']);
 
 /** What was found last: a share, a time or a count. */
 export function valueWords({ kind, value }: Pick<Alert, 'kind' | 'value'>): string {
   if (kind === 'failure_rate') return `${Math.round(value * 1000) / 10} %`;
-  return inMs.includes(kind) ? durationWords(value) : value.toLocaleString();
+  return inMs.has(kind) ? durationWords(value) : value.toLocaleString();
 }
 
 export function AlertMark({ alert }: { alert: Alert }) {
@@ -74,7 +74,7 @@ export function useAuthor(): string | undefined {
 const hourMs = 3_600_000;
 
 /** The dialog that makes a silence, or changes one. */
-export function silenceEdit(given: Partial<Silence>, author: string | undefined, done: () => void): Edit {
+export function silenceEdit(given: Partial<Silence>, author: string | undefined, refresh: () => void): Edit {
   return {
     title: given.name === undefined ? 'Tell nobody for a while' : `Change the silence ${given.name}`,
     text: 'Alerts are kept and shown meanwhile. What still goes on when it is over is told then.',
@@ -108,7 +108,7 @@ export function silenceEdit(given: Partial<Silence>, author: string | undefined,
         until: instantOf(values['until']) ?? '',
         ...noteOf(values['note']),
         ...(author === undefined ? {} : { author }),
-      }).then(done);
+      }).then(refresh);
     },
   };
 }
