@@ -100,6 +100,7 @@ const columns: Column<AlertRule>[] = [
     width: '9rem',
     cell: ({ channels }) => (
       <span className="clip" title={channels.join(', ')}>
+        <span className="phone-word">tells </span>
         {channels.length === 0 ? <None>nobody</None> : channels.join(', ')}
       </span>
     ),

@@ -2,7 +2,7 @@
 import type { Silence } from '@punctual/contract';
 import { deleteSilence, listSilences } from '../api_alerts.ts';
 import { useLive } from '../live.ts';
-import { AlertNav, RuleLink, silenceEdit, useAuthor } from '../parts/alert_bits.tsx';
+import { AlertNav, GroupName, RuleLink, silenceEdit, useAuthor } from '../parts/alert_bits.tsx';
 import { None, whole } from '../parts/bits.tsx';
 import { useConfirm } from '../parts/dialog.tsx';
 import { useEditor } from '../parts/editor.tsx';
@@ -81,11 +81,24 @@ const columns: Column<Silence>[] = [
     cell: ({ rule, group }) => (
       <span className="clip">
         {rule === null ? <None>all rules</None> : <RuleLink name={rule} />}
-        {group !== null && `, ${group}`}
+        {group !== null && (
+          <>
+            , <GroupName group={group} />
+          </>
+        )}
       </span>
     ),
   },
-  { title: 'Until', width: '7rem', cell: ({ until }) => <When at={until} /> },
+  {
+    title: 'Until',
+    width: '7rem',
+    cell: ({ until }) => (
+      <>
+        <span className="phone-word">until </span>
+        <When at={until} />
+      </>
+    ),
+  },
 ];
 
 const actionColumn = (change: (silence: Silence) => void, remove: (silence: Silence) => void): Column<Silence> => ({

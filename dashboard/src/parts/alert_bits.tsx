@@ -5,6 +5,7 @@ import { timeNow } from '../live.ts';
 import { to } from '../place.ts';
 import { mayOf, useMay, useSession } from '../session.ts';
 import { type Edit, noteOf, orNull } from './editor.tsx';
+import { JobLink } from './links.tsx';
 import { Mark } from './status.tsx';
 import { durationWords, instantOf, localTime } from './time.ts';
 import '../pages/alerts.css';
@@ -64,6 +65,12 @@ export function AlertMark({ alert }: { alert: Alert }) {
 }
 
 export const RuleLink = ({ name }: { name: string }) => <a href={to('alerts', 'rules', name)}>{name}</a>;
+
+const jobId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** A type, a queue or a job: only of a job it can be told which. */
+export const GroupName = ({ group }: { group: string }) =>
+  jobId.test(group) ? <JobLink id={group} short /> : <>{group}</>;
 
 /** How the caller is called in notes; nothing on a server that asks for no keys. */
 export function useAuthor(): string | undefined {
