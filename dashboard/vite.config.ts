@@ -4,6 +4,33 @@ import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 
 const server = 'http://127.0.0.1:7600';
+const api = [
+  ...[
+    '/alerts',
+    '/artifacts',
+    '/audit',
+    '/breakers',
+    '/calendars',
+    '/dead-letters',
+    '/docs',
+    '/forecast',
+    '/gates',
+    '/jobs',
+  ],
+  ...[
+    '/keys',
+    '/limits',
+    '/logs',
+    '/operations',
+    '/queues',
+    '/retention',
+    '/runs',
+    '/schedules',
+    '/session',
+    '/settings',
+  ],
+  ...['/stats', '/workers', '/workflows'],
+];
 
 export default defineConfig({
   plugins: [react()],
@@ -11,10 +38,6 @@ export default defineConfig({
   build: { outDir: 'dist', emptyOutDir: true, modulePreload: { polyfill: false }, assetsInlineLimit: 0 },
   // `vite` while working on the dashboard: the API comes from a server that runs beside it.
   server: {
-    proxy: Object.fromEntries(
-      ['/stats', '/forecast', '/schedules', '/operations', '/runs', '/jobs', '/workers', '/calendars', '/docs'].map(
-        (path) => [path, server],
-      ),
-    ),
+    proxy: Object.fromEntries(api.map((path) => [path, server])),
   },
 });

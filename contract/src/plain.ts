@@ -3,6 +3,7 @@
 import type { routes as Routes } from './index.ts';
 import { paths } from './paths.ts';
 
+export { roleMay } from './access.ts';
 export * from './depth.ts';
 export * from './errors.ts';
 export * from './limits.ts';

@@ -30,6 +30,8 @@ import type {
 
 /** Longer than any answer takes; a server that is silent for so long counts as unreachable. */
 const timeoutMs = 10_000;
+/** For calls in which the server itself waits for somebody else. */
+const longMs = 130_000;
 
 export const pageSize = 100;
 
@@ -80,6 +82,9 @@ export async function send<T>(
   changed();
   return answer;
 }
+
+/** A call that changes nothing here, and for which the server has to ask somebody else. */
+export const sendFar = <T>(where: string) => call<T>(where, { method: 'POST' }, longMs);
 
 let changed = (): void => {};
 /** Called after each call that changed something. */
@@ -152,8 +157,8 @@ export function onSignedOut(tell: () => void): () => void {
   };
 }
 
-async function call<T>(where: string, init: RequestInit): Promise<T> {
-  const timeout = AbortSignal.timeout(timeoutMs);
+async function call<T>(where: string, init: RequestInit, withinMs = timeoutMs): Promise<T> {
+  const timeout = AbortSignal.timeout(withinMs);
   const signal = init.signal == null ? timeout : AbortSignal.any([init.signal, timeout]);
   let answer: Response;
   let body: unknown;

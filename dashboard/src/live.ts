@@ -12,7 +12,7 @@ const tickMs = 1000;
 const safetyMs = 20_000;
 
 /** A value outside of React that tells its readers when it changes. */
-function createStore<T>(initial: T) {
+export function createStore<T>(initial: T) {
   let value = initial;
   const readers = new Set<() => void>();
   return {

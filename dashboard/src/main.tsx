@@ -6,6 +6,7 @@ import { SignedIn } from './pages/login.tsx';
 import { Banner } from './parts/banner.tsx';
 import { KeysHelp, useKeys } from './parts/keys.tsx';
 import { Pending } from './parts/problem.tsx';
+import { SecretOnce } from './parts/secret_once.tsx';
 import { Shell } from './parts/shell.tsx';
 import { to, usePlace } from './place.ts';
 import { findPage } from './routes.tsx';
@@ -51,6 +52,7 @@ function App() {
           </SignedIn>
         </main>
       </div>
+      <SecretOnce />
       {help && <KeysHelp onClose={() => setHelp(false)} />}
     </>
   );

@@ -1,7 +1,7 @@
 // How the pages of flow and care make their calls: a path from its steps, a question with its query. Used by the api_*.ts files.
 import { get as ask, withQuery } from './api.ts';
 
-export { send } from './api.ts';
+export { send, sendFar } from './api.ts';
 
 export type Query = Record<string, string | number | null | undefined>;
 

@@ -1,4 +1,5 @@
-// Every page of the dashboard, a line each, and the sections of the navigation. A section appears once it has a page.
+// Every page of the dashboard, a line each, and the sections of the navigation. Some are for certain roles only.
+import type { Role } from '@punctual/contract';
 import { type ComponentType, lazy } from 'react';
 import { JobPage } from './pages/job.tsx';
 import { EditJobPage, NewJobPage } from './pages/job_form.tsx';
@@ -47,11 +48,22 @@ export const routes: Route[] = [
   { path: 'forecast', page: later(() => import('./pages/forecast.tsx'), 'ForecastPage') },
   { path: 'operations', page: later(() => import('./pages/operations.tsx'), 'OperationsPage') },
   { path: 'operations/:operation_id', page: later(() => import('./pages/operation.tsx'), 'OperationPage') },
+  { path: 'alerts', page: later(() => import('./pages/alerts.tsx'), 'AlertsPage') },
+  { path: 'alerts/rules', page: later(() => import('./pages/alert_rules.tsx'), 'AlertRulesPage') },
+  { path: 'alerts/rules/:name', page: later(() => import('./pages/alert_rule.tsx'), 'AlertRulePage') },
+  { path: 'alerts/new-rule', page: later(() => import('./pages/alert_rule.tsx'), 'NewAlertRulePage') },
+  { path: 'alerts/channels', page: later(() => import('./pages/channels.tsx'), 'ChannelsPage') },
+  { path: 'alerts/silences', page: later(() => import('./pages/silences.tsx'), 'SilencesPage') },
+  { path: 'alerts/deliveries', page: later(() => import('./pages/deliveries.tsx'), 'DeliveriesPage') },
+  { path: 'artifacts', page: later(() => import('./pages/artifacts.tsx'), 'ArtifactsPage') },
+  { path: 'artifacts/:sha256', page: later(() => import('./pages/artifact.tsx'), 'ArtifactPage') },
   { path: 'calendars', page: later(() => import('./pages/calendars.tsx'), 'CalendarsPage') },
   { path: 'calendars/:name', page: later(() => import('./pages/calendar.tsx'), 'CalendarPage') },
   // Not below `calendars`: a calendar may be called `new`.
   { path: 'new-calendar', page: later(() => import('./pages/calendar.tsx'), 'NewCalendarPage') },
   { path: 'retention', page: later(() => import('./pages/retention.tsx'), 'RetentionPage') },
+  { path: 'keys', page: later(() => import('./pages/keys.tsx'), 'KeysPage') },
+  { path: 'audit', page: later(() => import('./pages/audit.tsx'), 'AuditPage') },
 ];
 
 export interface Section {
@@ -61,9 +73,11 @@ export interface Section {
   /** After `g` it leads here. */
   key: string;
   group: 'Work' | 'Flow' | 'Look' | 'Rules';
+  /** It is about the rows of all users: only for this role or one above it, and not for keys of one user. */
+  needs?: Role;
 }
 
-const allSections: Section[] = [
+export const sections: Section[] = [
   { path: '', name: 'Overview', key: 'o', group: 'Work' },
   { path: 'jobs', name: 'Jobs', key: 'j', group: 'Work' },
   { path: 'runs', name: 'Runs', key: 'r', group: 'Work' },
@@ -76,13 +90,13 @@ const allSections: Section[] = [
   { path: 'logs', name: 'Log search', key: 'l', group: 'Look' },
   { path: 'forecast', name: 'Forecast', key: 't', group: 'Look' },
   { path: 'operations', name: 'Operations', key: 'p', group: 'Look' },
-  { path: 'alerts', name: 'Alerts', key: 'a', group: 'Look' },
+  { path: 'alerts', name: 'Alerts', key: 'a', group: 'Look', needs: 'viewer' },
+  { path: 'artifacts', name: 'Artifacts', key: 'x', group: 'Look', needs: 'viewer' },
   { path: 'calendars', name: 'Calendars', key: 'c', group: 'Rules' },
   { path: 'retention', name: 'Settings', key: 'n', group: 'Rules' },
-  { path: 'keys', name: 'API keys', key: 'k', group: 'Rules' },
+  { path: 'keys', name: 'API keys', key: 'k', group: 'Rules', needs: 'admin' },
+  { path: 'audit', name: 'Audit log', key: 'u', group: 'Rules', needs: 'admin' },
 ];
-
-export const sections = allSections.filter(({ path }) => routes.some((route) => route.path === path));
 
 export interface Found {
   page: ComponentType<PageProps>;

@@ -1,4 +1,5 @@
-// The pure parts of the dashboard: where steps are drawn, where in a text an error stands, what is safe to be shown.
+// The pure parts of the dashboard: where steps are drawn, where in a text an error stands, what is safe to be shown, what
+// differs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CalendarWindow } from '@punctual/contract';
@@ -112,4 +113,28 @@ test('windows of calendars are written as lines and read back', async () => {
   ];
   assert.deepEqual(readWindows(windowsText(windows)), windows);
   assert.deepEqual(readWindows(' \n12-25,  01-01\n\n'), [{ dates: ['12-25', '01-01'] }]);
+});
+
+test('a difference names each field that was added, changed or removed, and no other', async () => {
+  interface Differences {
+    differences: (before: unknown, after: unknown) => { path: string; before?: string; after?: string }[];
+    inOneLine: (found: unknown) => string;
+  }
+  const { differences, inOneLine } = await importSource<Differences>('parts/difference.ts');
+  const found = differences(
+    { same: [1, 2], state: 'hold', deep: { a: 1, b: null }, gone: true },
+    { same: [1, 2], state: 'open', deep: { a: 2, b: null }, new: 'x' },
+  );
+  assert.deepEqual(
+    found.map(({ path, before, after }) => [path, before, after]),
+    [
+      ['state', 'hold', 'open'],
+      ['deep.a', '1', '2'],
+      ['gone', 'true', undefined],
+      ['new', undefined, 'x'],
+    ],
+  );
+  assert.equal(inOneLine(found), 'state: hold → open, deep.a: 1 → 2, gone: true → –, new: x');
+  assert.deepEqual(differences(null, null), []);
+  assert.deepEqual(differences({ a: 1 }, { a: 1 }), []);
 });

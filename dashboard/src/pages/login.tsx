@@ -1,46 +1,35 @@
-// Signing in: shown in place of a page when the server asks for a key, and a line that says who is signed in. The key goes
-// to the server once and is kept nowhere here; what stays is a cookie that scripts cannot read.
+// Signing in: shown in place of a page when the server asks for a key. The key goes to the server once and is kept nowhere
+// here; what stays is a cookie that scripts cannot read.
 import type { Session } from '@punctual/contract';
 import { type FormEvent, type ReactNode, useEffect, useId, useState } from 'react';
-import { createSession, deleteSession, getSession, onSignedOut } from '../api.ts';
+import { createSession, getSession, onSignedOut } from '../api.ts';
 import { ProblemNote } from '../parts/problem.tsx';
+import { setSession } from '../session.ts';
 
 /** Its children while the server answers; the form when it asks for a key. */
 export function SignedIn({ children }: { children: ReactNode }) {
   const [isOut, setIsOut] = useState(false);
-  const [session, setSession] = useState<Session>();
-  useEffect(() => onSignedOut(() => setIsOut(true)), []);
+  useEffect(
+    () =>
+      onSignedOut(() => {
+        setSession(undefined);
+        setIsOut(true);
+      }),
+    [],
+  );
   useEffect(() => {
     const stop = new AbortController();
     getSession(stop.signal).then(setSession, () => {});
     return () => stop.abort();
   }, []);
-  if (isOut)
-    return (
-      <LoginPage
-        onDone={(opened) => {
-          setSession(opened);
-          setIsOut(false);
-        }}
-      />
-    );
+  if (!isOut) return children;
   return (
-    <>
-      {children}
-      {session !== undefined && session.key_id !== null && <Who session={session} />}
-    </>
-  );
-}
-
-function Who({ session: { name, role, user_id } }: { session: Session }) {
-  return (
-    <p className="faint">
-      Signed in as {name} ({role}
-      {user_id === null ? '' : `, ${user_id}`}){' '}
-      <button type="button" onClick={() => void deleteSession().finally(() => location.reload())}>
-        Sign out
-      </button>
-    </p>
+    <LoginPage
+      onDone={(opened) => {
+        setSession(opened);
+        setIsOut(false);
+      }}
+    />
   );
 }
 

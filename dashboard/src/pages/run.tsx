@@ -8,6 +8,7 @@ import { Fact, Facts, JsonBlock } from '../parts/facts.tsx';
 import { JobLink, QueueLink, RunLink, WorkerLink, WorkflowLink } from '../parts/links.tsx';
 import { LogView } from '../parts/log_view.tsx';
 import { Pending } from '../parts/problem.tsx';
+import { RunFiles } from '../parts/run_files.tsx';
 import { Duration } from '../parts/run_table.tsx';
 import { RunMark } from '../parts/status.tsx';
 import { Took, When } from '../parts/when.tsx';
@@ -84,6 +85,7 @@ function RunView({ whole: { run, attempts, job } }: { whole: Whole }) {
         {job?.executor !== undefined && <JsonBlock title="Executor" value={job.executor} />}
         {run.result !== undefined && <JsonBlock title="Result" value={run.result} />}
       </div>
+      <RunFiles runId={run.run_id} />
       {run.end_time === null && <CheckpointOf runId={run.run_id} />}
       {attempts.length > 0 && <Attempts attempts={attempts} />}
       <LogView runId={run.run_id} />

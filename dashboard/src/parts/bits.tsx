@@ -33,6 +33,13 @@ export function rateWords(rate: Rate | null): string | undefined {
 export const count = (n: number, one: string, many = `${one}s`): string =>
   `${n.toLocaleString()} ${n === 1 ? one : many}`;
 
+/** `812 B`, `1.4 kB`, `25 MB`. */
+export function sizeWords(bytes: number): string {
+  const power = bytes < 1000 ? 0 : Math.min(4, Math.floor(Math.log10(bytes) / 3));
+  const value = bytes / 1000 ** power;
+  return `${power === 0 || value >= 10 ? Math.round(value) : value.toFixed(1)} ${['B', 'kB', 'MB', 'GB', 'TB'][power]}`;
+}
+
 /** Any JSON, to be read. */
 export function JsonBlock({ title, value }: { title: string; value: unknown }) {
   return (

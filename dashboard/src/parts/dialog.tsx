@@ -2,7 +2,15 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { ProblemNote } from './problem.tsx';
 
-export function Modal({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
+interface ModalProps {
+  title: string;
+  onClose: () => void;
+  /** Only a button closes it: what it shows is shown once. */
+  stays?: boolean;
+  children: ReactNode;
+}
+
+export function Modal({ title, onClose, stays = false, children }: ModalProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -15,15 +23,18 @@ export function Modal({ title, onClose, children }: { title: string; onClose: ()
       ref={dialog}
       aria-labelledby={id}
       onClose={onClose}
+      onCancel={(event) => stays && event.preventDefault()}
       // A click on the dialog itself is one beside what it holds.
-      onClick={(event) => event.target === dialog.current && onClose()}
+      onClick={(event) => event.target === dialog.current && !stays && onClose()}
     >
       <div className="dialog">
         <div className="heading">
           <h2 id={id}>{title}</h2>
-          <button type="button" className="plain" onClick={onClose}>
-            Close
-          </button>
+          {!stays && (
+            <button type="button" className="plain" onClick={onClose}>
+              Close
+            </button>
+          )}
         </div>
         {children}
       </div>

@@ -13,7 +13,7 @@ export interface EditorField {
   hint?: string;
   placeholder?: string;
   required?: boolean;
-  kind?: 'text' | 'number';
+  kind?: 'text' | 'number' | 'password' | 'datetime-local';
   step?: string;
   options?: readonly (readonly [value: string, words: string])[];
 }
@@ -96,6 +96,7 @@ function One({ field, value, errors, onChange }: OneProps) {
       placeholder={placeholder}
       required={required === true}
       {...(kind === 'number' ? { step, inputMode: 'decimal' as const } : {})}
+      {...(kind === 'password' ? { autoComplete: 'new-password', spellCheck: false } : {})}
     />
   );
 }

@@ -2,6 +2,7 @@
 import { useEffect, useId, useState } from 'react';
 import { timeNow, useSettled } from '../live.ts';
 import { useFilters } from '../place.ts';
+import { instantOf, localTime } from './time.ts';
 
 interface Props {
   name: string;
@@ -58,6 +59,24 @@ export function FilterSelect({
           </option>
         ))}
       </select>
+    </div>
+  );
+}
+
+/** A moment in the address, written in the time zone of the browser. */
+export function FilterTime({ name, label }: { name: string; label: string }) {
+  const { filters, setFilters } = useFilters();
+  const id = useId();
+  const inPlace = Date.parse(filters.get(name) ?? '');
+  return (
+    <div className="field time">
+      <label htmlFor={id}>{label}</label>
+      <input
+        id={id}
+        type="datetime-local"
+        value={Number.isNaN(inPlace) ? '' : localTime(inPlace)}
+        onChange={(event) => setFilters({ [name]: instantOf(event.target.value) ?? '' })}
+      />
     </div>
   );
 }

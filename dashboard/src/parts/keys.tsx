@@ -1,8 +1,8 @@
 // The keys: `/` to search, `g` and a letter to a section, `?` for this list. Nothing happens while somebody writes.
 import { useEffect, useRef } from 'react';
 import { to } from '../place.ts';
-import { sections } from '../routes.tsx';
 import { Modal } from './dialog.tsx';
+import { useSections } from './sections.ts';
 
 const writes = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
@@ -17,9 +17,10 @@ function focusSearch(): void {
 
 export function useKeys(onHelp: () => void): void {
   const gone = useRef(false);
-  const latest = useRef(onHelp);
+  const sections = useSections();
+  const latest = useRef({ onHelp, sections });
   useEffect(() => {
-    latest.current = onHelp;
+    latest.current = { onHelp, sections };
   });
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
@@ -27,11 +28,11 @@ export function useKeys(onHelp: () => void): void {
       if (document.querySelector('dialog[open]') !== null) return;
       const afterG = gone.current;
       gone.current = false;
-      const section = afterG ? sections.find(({ key }) => key === event.key) : undefined;
+      const section = afterG ? latest.current.sections.find(({ key }) => key === event.key) : undefined;
       if (section !== undefined) location.hash = section.path === '' ? to() : to(section.path);
       else if (event.key === 'g') gone.current = true;
       else if (event.key === '/') focusSearch();
-      else if (event.key === '?') latest.current();
+      else if (event.key === '?') latest.current.onHelp();
       else return;
       event.preventDefault();
     };
@@ -45,7 +46,7 @@ export function KeysHelp({ onClose }: { onClose: () => void }) {
     <Modal title="Keys" onClose={onClose}>
       <dl className="keys">
         <Key keys={['/']}>Search</Key>
-        {sections.map(({ path, name, key }) => (
+        {useSections().map(({ path, name, key }) => (
           <Key key={path} keys={['g', key]}>
             {name}
           </Key>

@@ -2,12 +2,15 @@
 // it on a phone, where the sections open with a button.
 import type { Stats } from '@punctual/contract';
 import { useState } from 'react';
+import { deleteSession } from '../api.ts';
 import { useConnection } from '../live.ts';
 import { to } from '../place.ts';
-import { type Section, sections } from '../routes.tsx';
+import type { Section } from '../routes.tsx';
+import { useSession } from '../session.ts';
 import { setTheme, type Theme, useTheme } from '../theme.ts';
 import { Logo } from './logo.tsx';
 import { SearchBox } from './search_box.tsx';
+import { useSections } from './sections.ts';
 
 const groups = ['Work', 'Flow', 'Look', 'Rules'] as const;
 
@@ -46,6 +49,7 @@ export function Shell({ server, section, onHelp }: Props) {
       </nav>
       <div className="foot">
         <ServerStatus server={server} />
+        <Who />
         <div className="foot-tools">
           <ThemeChoice />
           <button type="button" className="plain" onClick={onHelp} title="Keys (?)">
@@ -58,7 +62,7 @@ export function Shell({ server, section, onHelp }: Props) {
 }
 
 function Group({ group, current }: { group: Section['group']; current: string }) {
-  const members = sections.filter((section) => section.group === group);
+  const members = useSections().filter((section) => section.group === group);
   if (members.length === 0) return null;
   return (
     <div className="group">
@@ -69,6 +73,27 @@ function Group({ group, current }: { group: Section['group']; current: string })
         </a>
       ))}
     </div>
+  );
+}
+
+/** Nobody in particular on a server that asks for no keys. */
+function Who() {
+  const session = useSession();
+  if (session === undefined || session.key_id === null) return null;
+  const { name, role, user_id } = session;
+  return (
+    <p className="who">
+      <span className="clip" title={name}>
+        Signed in as {name}
+      </span>
+      <span className="faint">
+        {role}
+        {user_id === null ? '' : `, ${user_id}`}
+      </span>{' '}
+      <button type="button" className="link" onClick={() => void deleteSession().finally(() => location.reload())}>
+        Sign out
+      </button>
+    </p>
   );
 }
 

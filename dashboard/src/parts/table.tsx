@@ -19,19 +19,21 @@ interface Props<Row> {
   columns: readonly Column<Row>[];
   idOf: (row: Row) => string;
   empty: ReactNode;
+  /** Its rows have buttons: on a phone these take a line of their own. */
+  tall?: boolean;
   /** Ids that are chosen; without it rows cannot be chosen. */
   chosen?: { ids: ReadonlySet<string>; set: (ids: ReadonlySet<string>) => void };
 }
 
 const narrow = matchMedia('(max-width: 46rem)');
-const rowPx = { wide: 56, narrow: 92 };
+const rowPx = { wide: 56, narrow: 92, tall: 120 };
 const beyond = 8;
 
-export function Table<Row>({ label, pages, columns, idOf, empty, chosen }: Props<Row>) {
+export function Table<Row>({ label, pages, columns, idOf, empty, tall = false, chosen }: Props<Row>) {
   const body = useRef<HTMLDivElement>(null);
   const rows = pages.rows ?? [];
   const isNarrow = useSyncExternalStore(watchWidth, () => narrow.matches);
-  const height = isNarrow ? rowPx.narrow : rowPx.wide;
+  const height = isNarrow ? rowPx[tall ? 'tall' : 'narrow'] : rowPx.wide;
   const { first, last } = useInView(body, rows.length, height);
   const { loadMore, more } = pages;
   useEffect(() => {

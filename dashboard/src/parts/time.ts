@@ -66,3 +66,14 @@ export function writeDuration(ms: number): string {
   }
   return words.join(' ');
 }
+
+/** A time of this browser's zone, as a field of the kind `datetime-local` gives it, for the API; null when it is empty. */
+export function instantOf(text: string | undefined): string | null {
+  const ms = Date.parse(text ?? '');
+  return Number.isNaN(ms) ? null : new Date(ms).toISOString();
+}
+
+/** The other way around, to the minute. */
+export function localTime(ms: number): string {
+  return new Date(ms - new Date(ms).getTimezoneOffset() * minute).toISOString().slice(0, 16);
+}
