@@ -46,6 +46,8 @@ export interface RunningServer {
   serverId: string;
   /** The first API key, when this server has just made it: it is shown to nobody else, and never again. */
   firstKey: string | null;
+  /** Did requests need a key when it started? */
+  asksForKeys: boolean;
   /** A key for workers of this process, which no other server accepts. */
   workerKey: string;
   stop(): Promise<void>;
@@ -328,7 +330,14 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   try {
     const url = await api.listen(config.host, config.port);
     log.info({ url, serverId, version, databaseVersion, segments }, 'server started');
-    return { url, serverId, firstKey, workerKey: keyring.makeOwn('worker of the server', 'worker'), stop };
+    return {
+      url,
+      serverId,
+      asksForKeys: keyring.required,
+      firstKey,
+      workerKey: keyring.makeOwn('worker of the server', 'worker'),
+      stop,
+    };
   } catch (error) {
     await stop();
     if ((error as { code?: string }).code !== 'EADDRINUSE') throw error;

@@ -82,7 +82,7 @@ async function runUntilAsked(session: Session, parts: Parts, { folder, stopping 
   if (parts.release !== undefined) {
     publishRunning(folder, { pid: process.pid, url: server.url, started_at: new Date(now()).toISOString() });
   }
-  announce(output, config, { url: server.url, folder });
+  announce(output, config, { url: server.url, folder, asksForKeys: server.asksForKeys });
   if (server.firstKey !== null) tellFirstKey(output, server.firstKey);
   await Promise.race([stopping.asked, ...(parts.postgres === undefined ? [] : [parts.postgres.failed])]);
   output.remark('\nstopping: the worker finishes what it runs (Ctrl-C again stops at once)');
@@ -108,7 +108,11 @@ async function openDatabase({ config, output, verbose }: Session, parts: Parts, 
   return parts.postgres.url;
 }
 
-function announce(output: Output, config: Config, { url, folder }: { url: string; folder: string }): void {
+function announce(
+  output: Output,
+  config: Config,
+  { url, folder, asksForKeys }: { url: string; folder: string; asksForKeys: boolean },
+): void {
   const data = config.database_url === null ? folder : hideSecret(config.database_url);
   if (output.asJson) return output.jsonLine({ url, pid: process.pid, data });
   printBanner(output, {
@@ -118,6 +122,7 @@ function announce(output: Output, config: Config, { url, folder }: { url: string
     slots: config.worker_slots,
     allowShell: config.allow_shell,
     allowBinary: config.allow_binary,
+    asksForKeys,
   });
 }
 

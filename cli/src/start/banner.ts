@@ -9,9 +9,15 @@ export interface Banner {
   slots: number;
   allowShell: boolean;
   allowBinary: boolean;
+  /** Requests need an API key. */
+  asksForKeys: boolean;
 }
 
-export function printBanner({ line, paint }: Output, { version, url, data, slots, ...allow }: Banner): void {
+export function printBanner(
+  { line, paint }: Output,
+  { version, url, data, slots, asksForKeys, ...allow }: Banner,
+): void {
+  const key = asksForKeys ? ` -H "Authorization: Bearer $PUNCTUAL_API_KEY"` : '';
   const kinds = ['http', ...(allow.allowShell ? ['shell'] : []), ...(allow.allowBinary ? ['binary'] : [])];
   const hint = allow.allowShell ? '' : ' (shell jobs with PUNCTUAL_ALLOW_SHELL=true)';
   const shell = `${kinds.join(' and ')} jobs${hint}`;
@@ -22,17 +28,15 @@ export function printBanner({ line, paint }: Output, { version, url, data, slots
   line(`  data       ${data}`);
   line(`  worker     ${slots} slots for ${shell} and the types echo and sleep`);
   line();
-  line('A first job, to paste into another terminal:');
+  line(`A first job, to paste into another terminal${asksForKeys ? ', with your key in PUNCTUAL_API_KEY' : ''}:`);
   line();
-  line(`  ${firstJob(url)}`);
+  line(`  curl ${url}/jobs${key} -H 'content-type: application/json' -d '${firstJob}'`);
   line();
   line('How it went, as its latest run:');
   line();
-  line(`  curl '${url}/runs?limit=1'`);
+  line(`  curl '${url}/runs?limit=1'${key}`);
   line();
   line(paint('dim', 'Ctrl-C stops everything; what is not done yet is kept.'));
 }
 
-export function firstJob(url: string): string {
-  return `curl ${url}/jobs -H 'content-type: application/json' -d '{"type": "echo", "payload": {"greeting": "hello"}}'`;
-}
+const firstJob = '{"type": "echo", "payload": {"greeting": "hello"}}';
