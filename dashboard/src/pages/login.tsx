@@ -53,8 +53,10 @@ function LoginPage({ onDone }: { onDone: (session: Session) => void }) {
   return (
     <section className="empty">
       <h1>Sign in</h1>
-      <p>This server asks for an API key.</p>
-      <form onSubmit={(event) => void submit(event)}>
+      <p>
+        This server asks for an API key; <code>punctual keys create</code> makes one.
+      </p>
+      <form className="login" onSubmit={(event) => void submit(event)}>
         <label htmlFor={`${id}-key`}>API key</label>
         <input
           id={`${id}-key`}
