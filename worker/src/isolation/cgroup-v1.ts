@@ -95,8 +95,18 @@ export class CgroupsV1 implements Cgroups {
 
   async make(limits: GroupLimits): Promise<RunCgroupV1> {
     const run = new RunCgroupV1(below(this.#own, nextName()));
-    const { memory, pids } = run.places;
-    for (const path of Object.values(run.places)) await mkdir(path);
+    try {
+      await this.#limit(run, limits);
+      return run;
+    } catch (error) {
+      await run.remove();
+      throw error;
+    }
+  }
+
+  async #limit({ places }: RunCgroupV1, limits: GroupLimits): Promise<void> {
+    const { memory, pids } = places;
+    for (const path of Object.values(places)) await mkdir(path);
     if (memory !== undefined && limits.memoryBytes > 0) {
       await writeFile(join(memory, 'memory.limit_in_bytes'), String(limits.memoryBytes));
       // With swap, and not on every machine. After the other: it may not be the smaller one.
@@ -105,7 +115,6 @@ export class CgroupsV1 implements Cgroups {
       );
     }
     if (pids !== undefined && limits.processes > 0) await writeFile(join(pids, 'pids.max'), String(limits.processes));
-    return run;
   }
 
   ofWorkers(): Map<string, RunCgroup> {
@@ -152,7 +161,8 @@ class RunCgroupV1 implements RunCgroup {
   }
 
   exceeds(bytes: number): boolean {
-    if (this.places.memory !== undefined) return this.#countRefusals().memory > 0;
+    const { memory } = this.places;
+    if (memory !== undefined) return (oomKills(memory) ?? 0) > 0;
     return memoryOf(Object.values(this.places).flatMap(processesOf), bytes) > bytes;
   }
 
@@ -169,16 +179,16 @@ class RunCgroupV1 implements RunCgroup {
   #countRefusals(): { memory: number; processes: number } {
     const { memory, pids } = this.places;
     return {
-      memory: memory === undefined ? 0 : oomKills(memory),
+      // Without a count of kills that of times the limit was reached: the kernel may have freed enough each time.
+      memory: memory === undefined ? 0 : (oomKills(memory) ?? Number(readOr(join(memory, 'memory.failcnt')))),
       processes: pids === undefined ? 0 : (countIn(join(pids, 'pids.events'), 'max') ?? 0),
     };
   }
 }
 
-/** Kernels before 4.13 only say how often the limit was reached, of which they may have freed enough. */
-function oomKills(path: string): number {
-  const kills = countIn(join(path, 'memory.oom_control'), 'oom_kill');
-  return kills ?? Number(readOr(join(path, 'memory.failcnt')));
+/** Null on kernels before 4.13, which do not count them. */
+function oomKills(path: string): number | null {
+  return countIn(join(path, 'memory.oom_control'), 'oom_kill');
 }
 
 async function openFolder(controller: Controller, base: string): Promise<string> {
