@@ -348,7 +348,7 @@ export const configKeys = {
     kind: 'string',
     default: null,
     meaning:
-      'The folder of a cgroup (version 2) in which the worker makes one for each program; its own unless set, and `none` for no cgroups.',
+      'The folder of a cgroup in which the worker makes one for each program; of version 1 that in one tree, memory or pids, for both. Its own unless set, and `none` for no cgroups.',
   },
   shell_memory_mb: {
     env: 'PUNCTUAL_SHELL_MEMORY_MB',

@@ -55,6 +55,11 @@ test('bad programs of one worker each get their reason, leave nothing, and the n
     ['exit 64', /exited with code 64/],
     ['kill -SEGV $$', /killed by SIGSEGV/],
     ['tail /dev/zero', /limit (is|of) 64 MB/, { limits: { memory_mb: 64 } }],
+    [
+      'i=0; while [ $i -lt 100 ]; do sleep 20 & i=$((i+1)); done',
+      /limit of 12 processes/,
+      { limits: { processes: 12 } },
+    ],
     ['while :; do :; done', /limit of 1 s of processor time/, { limits: { cpu_seconds: 1 } }],
     ['trap "" TERM; while :; do sleep 0.05; done', /longer than its timeout/, { timeout_ms: 300 }],
     ['setsid sleep 1000 & exit 3', /exited with code 3/],
@@ -84,7 +89,10 @@ test('bad programs of one worker each get their reason, leave nothing, and the n
 test('doctor and worker say how programs are kept apart, and what cannot be is an error at start', async () => {
   const env = { PUNCTUAL_ALLOW_SHELL: 'true', PUNCTUAL_URL: 'http://127.0.0.1:1' };
   const { stdout } = await runPunctual(['doctor'], { env });
-  assert.match(stdout, /✓ shell jobs: programs run as (nobody|the worker's user), /);
+  assert.match(
+    stdout,
+    /✓ shell jobs: programs run as (nobody|the worker's user), (in cgroups of version [12] |without cgroups)/,
+  );
   const json = JSON.parse(
     (await runPunctual(['doctor', '--json'], { env: { ...env, PUNCTUAL_SHELL_USER: 'nobody-here' } })).stdout,
   ) as {

@@ -63,11 +63,10 @@ export async function startStockWorker(options: StockWorkerOptions): Promise<Wor
   } = options;
   const { stopGraceMs } = options;
   const isolation = shell ?? binary?.isolation ?? null;
+  // Before anything can fail: the probe has made cgroups already.
+  if (isolation !== null) process.once('exit', () => leaveNothing(isolation));
   const http = httpExecutor({ allow: httpAllow, version: version(), webhookSecret });
-  if (isolation !== null) {
-    await sweepLeftovers(isolation);
-    process.once('exit', () => leaveNothing(isolation));
-  }
+  if (isolation !== null) await sweepLeftovers(isolation);
   const programs = { baseEnv: baseEnv(), stopGraceMs, publishBytes };
   const executors = {
     http,

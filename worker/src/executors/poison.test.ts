@@ -32,7 +32,7 @@ function processesWith(text: string): string[] {
 
 const foldersLeft = () => readdirSync(tmpdir()).filter((name) => name.startsWith(`punctual-run-${ownMark}-`));
 const cgroupsLeft = ({ cgroups }: Isolation) =>
-  cgroups === null ? [] : readdirSync(cgroups.folder).filter((name) => name.startsWith('run-'));
+  (cgroups?.folders ?? []).flatMap((folder) => readdirSync(folder)).filter((name) => name.startsWith('run-'));
 
 interface Bad {
   script: string;

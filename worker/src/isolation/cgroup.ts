@@ -1,146 +1,71 @@
-// A cgroup (version 2) for each program: whatever it starts stays in it, so all of it can be killed and counted, and its
-// memory and processes are limited as a whole where those controllers may be used. Opened by probe.ts, used by started.ts
-// and sweep.ts.
+// A cgroup for each program: whatever it starts stays in it, so all of it can be killed and counted, and its memory and
+// processes are limited as a whole where those controllers may be used. The interface, which both versions of the kernel's
+// cgroups keep (cgroup-v1.ts, cgroup-v2.ts), and what they share. Opened by probe.ts, used by started.ts and sweep.ts.
 //
 //   base/                      the worker's own cgroup, or the one the operator gave it
 //     punctual-MARK/           of one worker process
 //       run-1, run-2, …        of one program each; removed with it
-import { existsSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
-import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
+//
+// Version 1 has such a tree for each controller.
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
 import { ownMark } from './mark.ts';
 
 /** A killed process is gone in milliseconds unless the kernel holds it, as with a disk that does not answer. */
-const max_wait_ms = 5_000;
-const look_every_ms = 5;
-
-/** How many this process has made; two workers in one process share a folder. */
-let made = 0;
+export const max_wait_ms = 5_000;
+export const look_every_ms = 5;
 
 export type Controller = 'memory' | 'pids';
+export const all_controllers: readonly Controller[] = ['memory', 'pids'];
 
-/** Where this worker's cgroups may be made: where version 2 is mounted, the cgroup this process is in; null if nowhere. */
-export function ownCgroup(mountinfo = readProc('mountinfo'), cgroup = readProc('cgroup')): string | null {
-  const own = /^0::(\/.*)$/m.exec(cgroup)?.[1];
-  const mount = mountinfo.split('\n').find((line) => / - cgroup2 /.test(line));
-  const folder = mount?.split(' ')[4];
-  // A path that leaves the root belongs to another namespace of cgroups.
-  if (own === undefined || folder === undefined || own.startsWith('/..')) return null;
-  return join(folder, own);
+export interface GroupLimits {
+  /** 0: no limit. */
+  memoryBytes: number;
+  processes: number;
 }
 
-export class Cgroups {
-  readonly base: string;
-  readonly folder: string;
+export interface Cgroups {
+  readonly version: 1 | 2;
+  /** Of this worker process, one in each tree. */
+  readonly folders: readonly string[];
   readonly controllers: ReadonlySet<Controller>;
-
-  private constructor(base: string, folder: string, controllers: ReadonlySet<Controller>) {
-    this.base = base;
-    this.folder = folder;
-    this.controllers = controllers;
-  }
-
-  /** Makes this worker's folder; throws when that is not allowed here, or the kernel cannot kill a cgroup (before 5.14). */
-  static async open(base: string): Promise<Cgroups> {
-    const folder = join(base, `punctual-${ownMark}`);
-    await mkdir(folder).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EEXIST') throw error;
-    });
-    if (!existsSync(join(folder, 'cgroup.kill'))) {
-      await rmdir(folder).catch(() => undefined);
-      throw new Error('there is no cgroup.kill');
-    }
-    const controllers = new Set<Controller>();
-    for (const controller of ['memory', 'pids'] as const) {
-      if ((await enable(base, controller)) && (await enable(folder, controller))) controllers.add(controller);
-    }
-    return new Cgroups(base, folder, controllers);
-  }
-
-  async make(limits: { memoryBytes: number; processes: number }): Promise<RunCgroup> {
-    made += 1;
-    const path = join(this.folder, `run-${made}`);
-    await mkdir(path);
-    const set = (file: string, value: string) => writeFile(join(path, file), value);
-    if (this.controllers.has('memory') && limits.memoryBytes > 0) {
-      await set('memory.max', String(limits.memoryBytes));
-      // Not on every machine: without swap there is nothing to limit.
-      await set('memory.swap.max', '0').catch(() => undefined);
-      await set('memory.oom.group', '1').catch(() => undefined);
-    }
-    if (this.controllers.has('pids') && limits.processes > 0) await set('pids.max', String(limits.processes));
-    return new RunCgroup(path);
-  }
-
+  /** Whether `exceeds` has to be asked now and then, because the kernel does not end a run as a whole. */
+  readonly looksAtMemory: boolean;
+  make(limits: GroupLimits): Promise<RunCgroup>;
+  /** Those of worker processes, by the name of their folder. */
+  ofWorkers(): Map<string, RunCgroup>;
   /** When the process ends: kills what is left and removes it. False: something is not dead yet, so call again. */
-  close(): boolean {
-    try {
-      writeFileSync(join(this.folder, 'cgroup.kill'), '1');
-      for (const name of subgroups(this.folder)) rmdirSync(join(this.folder, name));
-      rmdirSync(this.folder);
-      return true;
-    } catch {
-      return !existsSync(this.folder);
-    }
-  }
+  close(): boolean;
 }
 
-export class RunCgroup {
-  readonly path: string;
-
-  constructor(path: string) {
-    this.path = path;
-  }
-
-  async add(pid: number): Promise<void> {
-    await writeFile(join(this.path, 'cgroup.procs'), String(pid));
-  }
-
-  async kill(): Promise<void> {
-    await writeFile(join(this.path, 'cgroup.kill'), '1');
-    for (let waited = 0; waited < max_wait_ms && this.#isPopulated(); waited += look_every_ms)
-      await wait(look_every_ms);
-  }
-
+export interface RunCgroup {
+  /** Puts a process into it; what that starts is in it too. */
+  add(pid: number): Promise<void>;
+  /** Kills everything in it, and waits until it is gone. */
+  kill(): Promise<void>;
   /** How often something in it was killed for want of memory, or could not be started for want of processes. */
-  async refusals(): Promise<{ memory: number; processes: number }> {
-    return {
-      memory: await this.#count('memory.events', 'oom_kill'),
-      processes: await this.#count('pids.events', 'max'),
-    };
-  }
+  refusals(): Promise<{ memory: number; processes: number }>;
+  /** Whether it has used too much memory; for runs the kernel does not end by itself. */
+  exceeds(bytes: number): boolean;
+  remove(): Promise<void>;
+}
 
-  /** The bytes of memory its processes use; when that is clearly below `most`, a cheaper number that counts what they share
-   *  several times. */
-  usedMemory(most: number): number {
-    try {
-      const pids = readFileSync(join(this.path, 'cgroup.procs'), 'utf8')
-        .split('\n')
-        .filter((pid) => pid !== '');
-      const sum = (file: string, pattern: RegExp) =>
-        pids.reduce((total, pid) => total + kilobytes(`/proc/${pid}/${file}`, pattern) * 1024, 0);
-      const atMost = sum('status', /^VmRSS:\s+(\d+) kB$/m);
-      return atMost <= most ? atMost : sum('smaps_rollup', /^Pss:\s+(\d+) kB$/m);
-    } catch {
-      return 0; // it has been removed
-    }
-  }
+let made = 0;
 
-  async remove(): Promise<void> {
-    if (!existsSync(this.path)) return;
-    for (const name of subgroups(this.path)) await new RunCgroup(join(this.path, name)).remove();
-    await rmdir(this.path).catch(() => undefined);
-  }
+/** The name of the next one; two workers in one process share a folder. */
+export function nextName(): string {
+  made += 1;
+  return `run-${made}`;
+}
 
-  #isPopulated(): boolean {
-    return /^populated 1$/m.test(readFileSync(join(this.path, 'cgroup.events'), 'utf8'));
-  }
-
-  async #count(file: string, name: string): Promise<number> {
-    const text = await readFile(join(this.path, file), 'utf8').catch(() => '');
-    return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
-  }
+/** The folder of this worker process in a cgroup; throws when it may not be made. */
+export async function makeOwnFolder(base: string): Promise<string> {
+  const folder = join(base, `punctual-${ownMark}`);
+  await mkdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error;
+  });
+  return folder;
 }
 
 export function subgroups(path: string): string[] {
@@ -149,29 +74,38 @@ export function subgroups(path: string): string[] {
     .map(({ name }) => name);
 }
 
-/** Lets the cgroups below use a controller; false where the cgroup above does not offer it or has processes of its own. */
-async function enable(folder: string, controller: Controller): Promise<boolean> {
-  const file = join(folder, 'cgroup.subtree_control');
-  try {
-    if ((await readFile(file, 'utf8')).split(/\s+/).includes(controller)) return true;
-    await writeFile(file, `+${controller}`);
-    return true;
-  } catch {
-    return false;
-  }
+/** Those of worker processes in a cgroup. */
+export function workersIn(base: string): string[] {
+  return subgroups(base).filter((name) => name.startsWith('punctual-'));
 }
 
-function kilobytes(file: string, pattern: RegExp): number {
-  try {
-    return Number(pattern.exec(readFileSync(file, 'utf8'))?.[1] ?? 0);
-  } catch {
-    return 0; // the process has ended
-  }
+/** The ids of the processes in a cgroup itself; one of another namespace has none. */
+export function processesOf(path: string): number[] {
+  return readOr(join(path, 'cgroup.procs'))
+    .split('\n')
+    .map(Number)
+    .filter((pid) => pid > 0);
 }
 
-function readProc(name: string): string {
+/** The bytes of memory that processes use; when that is clearly below `most`, a cheaper number that counts what they share
+ *  several times. */
+export function memoryOf(pids: readonly number[], most: number): number {
+  const sum = (file: string, pattern: RegExp) =>
+    pids.reduce((total, pid) => total + Number(pattern.exec(readOr(`/proc/${pid}/${file}`))?.[1] ?? 0) * 1024, 0);
+  const atMost = sum('status', /^VmRSS:\s+(\d+) kB$/m);
+  return atMost <= most ? atMost : sum('smaps_rollup', /^Pss:\s+(\d+) kB$/m);
+}
+
+/** The number after a name in a file of the kernel; null when it is not there. */
+export function countIn(file: string, name: string): number | null {
+  const found = new RegExp(`^${name} (\\d+)$`, 'm').exec(readOr(file))?.[1];
+  return found === undefined ? null : Number(found);
+}
+
+/** Empty when it cannot be read: a process has ended, a cgroup has been removed, or this is not Linux. */
+export function readOr(path: string): string {
   try {
-    return readFileSync(`/proc/self/${name}`, 'utf8');
+    return readFileSync(path, 'utf8');
   } catch {
     return '';
   }

@@ -12,7 +12,10 @@ export function describeIsolation(isolation: Isolation, isRoot = process.getuid?
   const { user, cgroups, deathSignal, prlimit, noNetwork } = isolation;
   const runsAsRoot = isRoot && user === null;
   const who = user?.name ?? (runsAsRoot ? 'root' : "the worker's user");
-  const parts = [`programs run as ${who}`, cgroups === null ? 'without cgroups' : `in cgroups (${held(isolation)})`];
+  const parts = [
+    `programs run as ${who}`,
+    cgroups === null ? 'without cgroups' : `in cgroups of version ${cgroups.version} (${held(isolation)})`,
+  ];
   const byProcess = prlimit !== null;
   parts.push(
     byProcess ? 'with limits' : 'without limits',
@@ -38,7 +41,7 @@ function gapsOf({ cgroups, prlimit, noNetwork }: Isolation, runsAsRoot: boolean,
       cgroups?.controllers.has('memory') !== true,
       prlimit === null
         ? 'Memory is not limited: install util-linux (prlimit).'
-        : `Memory is limited for each process, and for a run as a whole ${cgroups === null ? 'not at all' : 'by looking four times a second'}: give the worker a cgroup with the memory controller.`,
+        : `Memory is limited for each process, and for a run as a whole ${cgroups === null ? 'not at all' : 'by looking four times a second'}: give the worker a cgroup with the memory controller, see docs/executors.md.`,
     ],
     [
       runsAsRoot && cgroups?.controllers.has('pids') !== true,

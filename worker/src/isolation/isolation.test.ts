@@ -11,7 +11,7 @@ import type { ShellExecutor } from '@punctual/contract';
 import { FatalError } from '@punctual/sdk';
 import { context, grant, isolationForTests, noLimits } from '../executors/run.test.support.ts';
 import { shellExecutor } from '../executors/shell.ts';
-import { Cgroups, ownCgroup } from './cgroup.ts';
+import { CgroupsV2, ownCgroup } from './cgroup-v2.ts';
 import { describeIsolation } from './describe.ts';
 import { isDeadMark, markIn, ownMark } from './mark.ts';
 import { type Isolation, probeIsolation } from './probe.ts';
@@ -205,8 +205,7 @@ test('what a killed worker left, also what left its group, is removed when the n
   await once(child, 'exit');
   const folders = () =>
     readdirSync(tmpdir()).filter((name) => name.includes(`-${child.pid}-`) && isDeadMark(markIn(name)));
-  const groups = () =>
-    (isolation.cgroups === null ? [] : readdirSync(isolation.cgroups.base)).filter((name) => isDeadMark(markIn(name)));
+  const groups = () => [...(isolation.cgroups?.ofWorkers().keys() ?? [])].filter((name) => isDeadMark(markIn(name)));
   assert.equal(folders().length, 1);
   assert.equal(isAlive(pids[1] as number), true, 'the daemon is to outlive the worker, or this test shows nothing');
   await sweepLeftovers(isolation);
@@ -241,7 +240,7 @@ test('limits are written into the cgroup of a run, and what the kernel refused i
     mkdirSync(folder);
     writeFileSync(join(folder, 'cgroup.kill'), '');
     for (const place of [base, folder]) writeFileSync(join(place, 'cgroup.subtree_control'), 'cpu memory pids\n');
-    const cgroups = await Cgroups.open(base);
+    const cgroups = await CgroupsV2.open(base);
     assert.deepEqual([...cgroups.controllers], ['memory', 'pids']);
     const run = await cgroups.make({ memoryBytes: 64 * 1024 * 1024, processes: 12 });
     const read = (name: string) => readFileSync(join(run.path, name), 'utf8');

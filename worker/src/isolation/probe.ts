@@ -2,11 +2,13 @@
 // `punctual worker` says it when it starts, `punctual doctor` when it is asked. Throws an IsolationError when the operator
 // wants what cannot be done.
 import { execFile } from 'node:child_process';
-import { constants, readdirSync, readFileSync } from 'node:fs';
+import { constants, readdirSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { Cgroups, ownCgroup } from './cgroup.ts';
+import { all_controllers, type Cgroups, readOr } from './cgroup.ts';
+import { CgroupsV1, placesV1 } from './cgroup-v1.ts';
+import { CgroupsV2, ownCgroup } from './cgroup-v2.ts';
 import { type HardLimits, type Limits, readHardLimits } from './limits.ts';
 
 const run = promisify(execFile);
@@ -102,16 +104,26 @@ async function idOf(name: string, which: '-u' | '-g'): Promise<number | null> {
 
 async function openCgroups(wanted: string | null): Promise<Cgroups | null> {
   if (wanted === 'none') return null;
-  const base = wanted ?? ownCgroup();
-  if (base === null) return null;
+  if (wanted === null) return openOwnCgroups();
   try {
-    return await Cgroups.open(base);
+    const places = placesV1(wanted);
+    return await (Object.keys(places).length > 0 ? CgroupsV1.open(places) : CgroupsV2.open(wanted));
   } catch (error) {
-    if (wanted === null) return null;
     throw new IsolationError(
       `No cgroups can be made in ${wanted} (PUNCTUAL_SHELL_CGROUP): ${(error as Error).message}. Delegate it to the worker's user, or leave the setting out.`,
     );
   }
+}
+
+/** Version 2, unless version 1 can limit more, as on machines that have both. */
+async function openOwnCgroups(): Promise<Cgroups | null> {
+  const base = ownCgroup();
+  const second = base === null ? null : await CgroupsV2.open(base).catch(() => null);
+  if (second?.controllers.size === all_controllers.length) return second;
+  const first = await CgroupsV1.open(placesV1(null)).catch(() => null);
+  const firstIsBetter = first !== null && first.controllers.size > (second?.controllers.size ?? 0);
+  (firstIsBetter ? second : first)?.close();
+  return firstIsBetter ? first : second;
 }
 
 /** Those beside input and output that are not closed when a program is executed; Node closes its own. */
@@ -137,12 +149,4 @@ async function findTool(name: string): Promise<string | null> {
       return file;
   }
   return null;
-}
-
-function readOr(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
 }

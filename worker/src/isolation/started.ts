@@ -56,7 +56,7 @@ export class StartedProgram {
       });
       if (child.pid === undefined) await once(child, 'spawn');
       child.on('error', () => undefined);
-      const watchMemory = cgroup !== null && memory_mb > 0 && cgroups?.controllers.has('memory') !== true;
+      const watchMemory = cgroup !== null && memory_mb > 0 && cgroups?.looksAtMemory === true;
       const started = new StartedProgram(child, cgroup, program, watchMemory);
       if (cgroup !== null) await started.#openGate(cgroup);
       return started;
@@ -107,9 +107,9 @@ export class StartedProgram {
     handle.end('go\n');
   }
 
-  /** Without the memory controller: looks now and then how much all its processes use together. */
+  /** Where the kernel does not end all its processes when they use too much together: looks now and then. */
   #lookAtMemory(most: number): void {
-    if (this.#cgroup === null || this.usedTooMuchMemory || this.#cgroup.usedMemory(most) <= most) return;
+    if (this.#cgroup === null || this.usedTooMuchMemory || !this.#cgroup.exceeds(most)) return;
     this.usedTooMuchMemory = true;
     this.#cgroup.kill().catch(() => undefined);
   }

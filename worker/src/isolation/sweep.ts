@@ -5,7 +5,7 @@ import { readdirSync, rmSync } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { RunCgroup, subgroups } from './cgroup.ts';
+import type { Cgroups } from './cgroup.ts';
 import { binaries_folder_prefix, removeFolder, run_folder_prefix } from './folder.ts';
 import { isDeadMark, markIn, ownMark } from './mark.ts';
 import type { Isolation } from './probe.ts';
@@ -16,7 +16,7 @@ const last_tries = 20;
 const prefixes = [run_folder_prefix, binaries_folder_prefix];
 
 export async function sweepLeftovers({ cgroups }: Pick<Isolation, 'cgroups'>): Promise<void> {
-  if (cgroups !== null) await sweepCgroups(cgroups.base);
+  if (cgroups !== null) await sweepCgroups(cgroups);
   await killMarked((value) => value.includes(run_folder_prefix) && isDeadMark(markIn(value)));
   await sweepFolders(tmpdir());
 }
@@ -41,10 +41,9 @@ function pauseThread(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-async function sweepCgroups(base: string): Promise<void> {
-  for (const name of subgroups(base)) {
-    if (!name.startsWith('punctual-') || !isDeadMark(markIn(name))) continue;
-    const left = new RunCgroup(join(base, name));
+async function sweepCgroups(cgroups: Cgroups): Promise<void> {
+  for (const [name, left] of cgroups.ofWorkers()) {
+    if (!isDeadMark(markIn(name))) continue;
     await left.kill().catch(() => undefined);
     await left.remove();
   }
