@@ -8,6 +8,8 @@ import { ApiProblem, getStats, onChanged, Unreachable } from './api.ts';
 
 const askMs = 2000;
 const tickMs = 1000;
+/** How long a page may take to be left. */
+const leaveMs = 60;
 /** So often everything is asked again although nothing is known to have changed. */
 const safetyMs = 20_000;
 
@@ -110,7 +112,8 @@ async function askStats(): Promise<void> {
 }
 setInterval(() => void askStats(), askMs);
 document.addEventListener('visibilitychange', () => void askStats());
-onChanged(strike);
+// A moment later: who deletes what a page shows leaves that page first.
+onChanged(() => void setTimeout(strike, leaveMs));
 void askStats();
 
 /** Calls `refresh` whenever something may have changed. */
