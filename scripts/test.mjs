@@ -125,8 +125,7 @@ async function openDatabase() {
 }
 
 async function runAll(files, signal) {
-  // Tests wait for much of their time: one more than there are processors.
-  const concurrency = Math.max(2, os.availableParallelism() + 1);
+  const concurrency = Math.max(2, os.availableParallelism());
   const totals = { tests: 0, pass: 0, fail: 0, cancelled: 0 };
   const events = run({ files, concurrency, timeout: MAX_FILE_MS, signal });
   let failed = false;
