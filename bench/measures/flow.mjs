@@ -20,13 +20,14 @@ export const flow = {
     },
     ratio('held_drain', 'the whole drain beside them ÷ without, time'),
     {
-      ...ratio('keys', 'claim under 10,000 keys limited to 1 ÷ without keys, database time', {
-        most: 1.5,
-        text: '≤ 1.5',
-      }),
+      ...ratio('keys', 'claim under 10,000 keys limited to 1 ÷ without keys, database time'),
       quickTitle: 'claim under 2,500 keys limited to 1 ÷ without keys, database time',
     },
-    ratio('keys_admitted', 'claim and admission under those keys ÷ claim without keys, database time'),
+    // What a limit of keys costs is both: who is admitted was moved out of the claim, not out of the cost.
+    ratio('keys_admitted', 'claim and admission under those keys ÷ claim without keys, database time', {
+      most: 1.5,
+      text: '≤ 1.5',
+    }),
     ratio('keys_drain', 'the whole drain under those keys ÷ without, time'),
     ratio('limit_drain', 'drain under a type limit above the slots ÷ without, time'),
     ratio('priorities_drain', 'drain over 10 priorities ÷ of one, time'),
