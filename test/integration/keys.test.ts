@@ -5,7 +5,7 @@ import { Client } from '@punctual/sdk';
 import { readConfig, StartError, startServer } from '@punctual/server';
 import { Keyring } from '@punctual/server/internal/access/keyring';
 import { openLog } from '@punctual/server/internal/base/log';
-import { pruneKeys } from '@punctual/server/internal/store/keys';
+import { createKey, pruneKeys } from '@punctual/server/internal/store/keys';
 import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
 import { ask, type LockedHouse, openLockedHouse } from '../support/keys.ts';
@@ -196,6 +196,13 @@ test('a server on loopback is open until the first key is made, and then nowhere
   client.close();
   assert.equal(await pruneKeys(house.db, 0), 0, 'the newest key stays, whatever became of it');
   assert.equal((await ask(`${second}/jobs`)).status, 401, 'a server without a good key is not open again');
+});
+
+test('who brings the first key is its user at once, on servers that have not heard of it', async () => {
+  await using house = await openHouse({ servers: 2 });
+  const { secret } = await createKey(house.db, { name: 'one', role: 'viewer' }, null);
+  for (const { url } of house.servers) assert.equal((await ask(`${url}/session`, { key: secret })).body['name'], 'one');
+  assert.equal((await ask(`${house.url}/jobs`)).code, 'key_missing');
 });
 
 test('a server that must ask for keys and has none makes the first, once; on the network without that it refuses to start', async () => {

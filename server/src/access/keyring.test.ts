@@ -82,3 +82,13 @@ test('what is no secret of ours is refused without asking', async () => {
   assert.equal(keyring.recall('key', own)?.role, 'worker');
   assert.equal(state.lookUps, 0);
 });
+
+test('a server that has not looked lately does not say that there are no keys', async () => {
+  const state = { isGood: true, version: 1, lookUps: 0, gate: Promise.resolve(), isAway: true };
+  const keyring = open(bookWith(state));
+  assert.equal(keyring.isSureOfNone, false);
+  await assert.rejects(keyring.lookForKeys(), /the book is away/);
+  state.isAway = false;
+  await keyring.lookForKeys();
+  assert.equal(keyring.required, true);
+});

@@ -64,6 +64,16 @@ export class Keyring {
     return this.#hasKeys;
   }
 
+  /** A server that asks for keys as soon as there is one: has it looked for one lately? */
+  get isSureOfNone(): boolean {
+    return this.#options.mode === 'off' || monotonicMs() - this.#comparedMs < freshMs;
+  }
+
+  /** Looks now whether there are keys. */
+  async lookForKeys(): Promise<void> {
+    if (this.#options.mode !== 'off') await this.#ask();
+  }
+
   /** A secret that only this process knows and no other server accepts. */
   makeOwn(name: string, role: Role): string {
     const secret = newSecret('key');

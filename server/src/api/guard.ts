@@ -45,28 +45,53 @@ async function later(admitted: Promise<void>, done: (error?: Error) => void): Pr
 
 /** null: admitted without asking anybody. */
 function admit(request: FastifyRequest, reply: FastifyReply, guards: Guards): Promise<void> | null {
-  const { config, keyring } = guards;
-  const isChange = request.method !== 'GET' && request.method !== 'HEAD';
-  if (!keyring.required) {
-    const local = config.trust_network || isLocalHost(request.headers.host);
-    if (!local || (isChange && isForeignOrigin(request))) throw new PunctualError('host_not_allowed');
-    request.caller = localAdmin;
-    return null;
-  }
-  const { access } = request.routeOptions.config;
-  if (access === undefined || access === 'open') {
-    if (isChange && isForeignOrigin(request)) throw new PunctualError('host_not_allowed');
+  const { keyring } = guards;
+  if (keyring.required) return admitByKey(request, reply, guards);
+  const isOpen = accessOf(request) === 'open';
+  if (isOpen || (keyring.isSureOfNone && !bringsKey(request, keyring))) return admitLocal(request, guards);
+  // The first key may have been made since keys were last looked for: who brings one knows of it.
+  return keyring
+    .lookForKeys()
+    .then(() => (keyring.required ? admitByKey(request, reply, guards) : admitLocal(request, guards)) ?? undefined);
+}
+
+function admitLocal(request: FastifyRequest, { config }: Guards): null {
+  const local = config.trust_network || isLocalHost(request.headers.host);
+  if (!local || (isChange(request) && isForeignOrigin(request))) throw new PunctualError('host_not_allowed');
+  request.caller = localAdmin;
+  return null;
+}
+
+function admitByKey(request: FastifyRequest, reply: FastifyReply, guards: Guards): Promise<void> | null {
+  const { keyring } = guards;
+  const access = accessOf(request);
+  if (access === 'open') {
+    if (isChange(request) && isForeignOrigin(request)) throw new PunctualError('host_not_allowed');
     request.caller = stranger;
     return null;
   }
   const { kind, secret } = secretOf(request);
-  if (kind === 'session' && isChange && !isOwnPage(request)) throw fromElsewhere();
+  if (kind === 'session' && isChange(request) && !isOwnPage(request)) throw fromElsewhere();
   const caller = keyring.recall(kind, secret);
   if (caller === undefined)
     return keyring
       .find(kind, secret, request.ip)
       .then((found) => passOn(request, reply, { found, access, guards }) ?? undefined);
   return passOn(request, reply, { found: caller, access, guards });
+}
+
+function accessOf(request: FastifyRequest): Access {
+  return request.routeOptions.config.access ?? 'open';
+}
+
+function isChange({ method }: FastifyRequest): boolean {
+  return method !== 'GET' && method !== 'HEAD';
+}
+
+/** A key that may be in the book. */
+function bringsKey({ headers }: FastifyRequest, keyring: Keyring): boolean {
+  const secret = bearerOf(headers.authorization);
+  return secret !== null && keyring.recall('key', secret) === undefined;
 }
 
 interface Pass {
@@ -119,12 +144,17 @@ function heed(reply: FastifyReply, { rate }: Caller, { ok, remaining, resetSecon
 function secretOf(request: FastifyRequest): { kind: 'key' | 'session'; secret: string } {
   const { authorization } = request.headers;
   if (authorization !== undefined) {
-    if (/^bearer /i.test(authorization)) return { kind: 'key', secret: authorization.slice(7).trim() };
+    const secret = bearerOf(authorization);
+    if (secret !== null) return { kind: 'key', secret };
     throw new PunctualError('key_invalid', { detail: 'Authorization must be `Bearer` and an API key.' });
   }
   const secret = sessionOf(request);
   if (secret === null) throw new PunctualError('key_missing');
   return { kind: 'session', secret };
+}
+
+function bearerOf(authorization: string | undefined): string | null {
+  return authorization !== undefined && /^bearer /i.test(authorization) ? authorization.slice(7).trim() : null;
 }
 
 function isLocalHost(host: string | undefined): boolean {
