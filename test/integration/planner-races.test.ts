@@ -77,7 +77,7 @@ function write(due: readonly DueSchedule[], tx: Queryable = db): Promise<Planned
     job_id: row.job_id,
     turn: row.turn,
     lane_id: laneId,
-    ...planTimes({
+    plan: planTimes({
       ...row,
       rule: JSON.parse(row.rule) as ScheduleRule,
       next_ms: Number(row.next_ms),

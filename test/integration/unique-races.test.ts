@@ -412,10 +412,13 @@ describe('replace_payload of a recurring job', () => {
     return {
       ...read,
       lane_id: book.laneId,
-      times: [time],
-      planned_until_ms: ms,
-      next_ms: ms + 3_600_000,
-      ended: false,
+      plan: {
+        times: [time],
+        planned_until_ms: ms,
+        next_ms: ms + 3_600_000,
+        ended: false,
+        cancel_others: false,
+      },
     };
   };
   const replace = (on: Database) => submit(on, { payload: 'new', on_conflict: 'replace_payload' });

@@ -2,6 +2,7 @@
 // against the brute-force oracle, and our local times against PostgreSQL's: that of PUNCTUAL_TEST_DATABASE_URL, or one of
 // its own. `npm run test:zones -- [seed] [part/parts]`. Prints its seed, each zone that differs, and how many do not.
 import assert from 'node:assert/strict';
+import { localText } from '@punctual/server/internal/rules/schedule/local';
 import { occurrencesAfter } from '@punctual/server/internal/rules/schedule/occurrences';
 import {
   type Dice,
@@ -117,7 +118,7 @@ function compareLists(
   const found: Expected[] = [];
   for (let after = from; ; ) {
     const { items, exhausted, lookedUntilMs } = occurrencesAfter(rule, after, { limit: 5000, untilMs: to });
-    found.push(...items.map(({ nominal_ms, local, note }) => ({ nominal_ms, local, note })));
+    found.push(...items.map(({ nominal_ms, local_ms, note }) => ({ nominal_ms, local: localText(local_ms), note })));
     if (exhausted) break;
     assert.ok(lookedUntilMs > after, `${what}: a call that does not get further`);
     after = lookedUntilMs;

@@ -116,7 +116,7 @@ function planDelay(input: PlanInput): Plan {
   const over = rule.end_at !== null && next_ms > rule.end_at;
   if (over || runs_left === 0)
     return { times: [], planned_until_ms: now_ms, next_ms: null, ended: true, cancel_others: false };
-  const item = { nominal_ms: next_ms, effective_ms: next_ms, local: '', note: null, excluded: false };
+  const item = { nominal_ms: next_ms, effective_ms: next_ms, local_ms: next_ms, note: null, excluded: false };
   const reason = reasonFor(input, item);
   if (reason === null) {
     const { times, cancel_others } = overlap(input, [{ item, effective_ms: startOf(input, item), missed: false }]);
@@ -225,6 +225,7 @@ function without({ nominal_ms, note }: Occurrence, reason: OccurrenceReason): Pl
 
 /** In order; neighbours that made no run for the same reason become one entry. */
 function inSpans(times: readonly PlannedTime[]): PlannedTime[] {
+  if (times.length < 2) return [...times];
   const spans: PlannedTime[] = [];
   for (const time of [...times].sort((a, b) => a.nominal_ms - b.nominal_ms)) {
     const last = spans.at(-1);

@@ -13,6 +13,7 @@ import { newToken, segmentOf } from '../base/ids.ts';
 import { type PreparedUpdate, scheduleChanges, strayFields } from '../rules/job.ts';
 import { describe } from '../rules/schedule/describe.ts';
 import { explainOccurrence } from '../rules/schedule/explain.ts';
+import { localText } from '../rules/schedule/local.ts';
 import { occurrencesAfter } from '../rules/schedule/occurrences.ts';
 import type { ScheduleRule } from '../rules/schedule/rule.ts';
 import { warningsOf } from '../rules/schedule/warnings.ts';
@@ -115,7 +116,7 @@ export class ScheduleEditor {
       words: describe(rule),
       times: items.map((item) => ({
         utc: new Date(item.nominal_ms).toISOString(),
-        local: item.local,
+        local: localText(item.local_ms),
         effective_at: new Date(item.effective_ms).toISOString(),
         excluded: item.excluded,
         note: explainOccurrence(rule, item),

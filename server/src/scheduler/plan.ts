@@ -32,34 +32,42 @@ export async function planOnce(parts: PlannerParts, segment: number): Promise<nu
     job_id: schedule.job_id,
     turn: schedule.turn,
     lane_id: found[i]?.lane_id ?? 0,
-    ...planTimes(toInput(schedule)),
+    plan: planTimes(toInput(schedule)),
   }));
   const written = await writePlans(db, segment, plans);
-  const won = plans.filter((plan) => written.jobs.has(plan.job_id));
-  for (const { times } of won)
-    for (const time of times) metrics.occurrences.inc({ outcome: time.reason ?? 'run' }, time.times);
+  const won = written.jobs === null ? plans : plans.filter(({ job_id }) => written.jobs?.has(job_id));
+  for (const [outcome, times] of outcomesOf(won)) metrics.occurrences.inc({ outcome }, times);
   await settleOverlaps(parts, segment, won);
   if (written.runs > 0) onPlanned(segment, written.next_run_ms);
   return due.length;
+}
+
+/** How many times became runs, and how many did not for which reason. */
+function outcomesOf(plans: readonly { plan: Plan }[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { plan } of plans)
+    for (const { reason, times } of plan.times) counts.set(reason ?? 'run', (counts.get(reason ?? 'run') ?? 0) + times);
+  return counts;
 }
 
 /** Those that were made to wait for another: the other may have ended meanwhile, or is to be cancelled. */
 async function settleOverlaps(
   { db, log, onCancelled }: PlannerParts,
   segment: number,
-  plans: readonly (Plan & { job_id: string })[],
+  plans: readonly { job_id: string; plan: Plan }[],
 ): Promise<void> {
-  const blocked = plans.filter((plan) => plan.times.some((time) => time.blocked));
+  const blocked = plans.filter(({ plan }) => plan.times.some((time) => time.blocked));
   if (blocked.length === 0) return;
   try {
-    for (const { job_id, times } of blocked.filter((plan) => plan.cancel_others)) {
-      const newest = Math.max(...times.map((time) => time.nominal_ms));
+    for (const { job_id, plan } of blocked) {
+      if (!plan.cancel_others) continue;
+      const newest = Math.max(...plan.times.map((time) => time.nominal_ms));
       onCancelled(await cancelOthers(db, job_id, newest));
     }
     await releaseBlocked(
       db,
       segment,
-      blocked.map((plan) => plan.job_id),
+      blocked.map(({ job_id }) => job_id),
     );
   } catch (error) {
     // The plan stands; the upkeep of recurring jobs lets them go.

@@ -8,7 +8,7 @@
 // is live or blocked. In every other case it is made blocked, and releaseBlocked lets the oldest go when nothing is live.
 import type { OccurrenceReason, Schedule } from '@punctual/contract';
 import { newId, segmentOf } from '../base/ids.ts';
-import type { PlannedTime } from '../rules/plan.ts';
+import type { Plan, PlannedTime } from '../rules/plan.ts';
 import { describe } from '../rules/schedule/describe.ts';
 import type { ScheduleRule } from '../rules/schedule/rule.ts';
 import type { PreparedSchedule } from '../rules/schedule_input.ts';
@@ -41,35 +41,40 @@ const liveRuns = part`(
   + (select count(*) from punctual.ready r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit' and r.cause <> 'backfill')
   + (select count(*) from punctual.waiting r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit' and r.cause <> 'backfill' and r.reason <> 'overlap'))::integer`;
 
-/** Schedules of a segment whose time has come, the longest overdue first. */
+/**
+ * Schedules of a segment whose time has come, the longest overdue first. They are chosen before anything is joined: else
+ * all that are due together are read for each batch of them. Who allows overlaps need not know of other runs.
+ */
 export async function readDue(db: Queryable, segment: number, limit: number): Promise<DueSchedule[]> {
   return db.query<DueSchedule>(sql`
     select s.job_id, s.turn, s.rule, s.fixed_delay, s.overlap::text as overlap, s.catch_up::text as catch_up, s.max_catch_up_age_ms,
            s.max_catch_up_count, s.max_runs - s.runs_made as runs_left, ${epochMs(part`s.next_fire_at`)} as next_ms,
            ${epochMs(part`s.planned_until`)} as planned_until_ms, ${epochMs(part`s.paused_until`)} as paused_until_ms, ${epochMs(part`now()`)} as now_ms,
-           ${liveRuns} as live,
-           (select count(*) from punctual.waiting r where r.segment = s.segment and r.job_id = s.job_id and r.reason = 'overlap')::integer as blocked,
+           case when s.overlap = 'allow' then 0 else ${liveRuns} end as live,
+           case when s.overlap = 'allow' then 0
+                else (select count(*) from punctual.waiting r where r.segment = s.segment and r.job_id = s.job_id and r.reason = 'overlap')::integer
+           end as blocked,
            ${laneOfJob}
-    from punctual.schedules s
-    join punctual.jobs j using (segment, job_id)
-    where s.segment = ${segment}::smallint and s.next_fire_at <= now()
-    order by s.next_fire_at
-    limit ${limit}::integer`);
+    from (
+      select *
+      from punctual.schedules
+      where segment = ${segment}::smallint and next_fire_at <= now()
+      order by next_fire_at
+      limit ${limit}::integer
+    ) s
+    join punctual.jobs j using (segment, job_id)`);
 }
 
 export interface PlannedSchedule {
   job_id: string;
   turn: number;
   lane_id: number;
-  times: readonly PlannedTime[];
-  planned_until_ms: number;
-  next_ms: number | null;
-  ended: boolean;
+  plan: Plan;
 }
 
 export interface Planned {
-  /** Jobs whose plan was written; the others had moved on. */
-  jobs: Set<string>;
+  /** Jobs whose plan was written, when others had moved on; null: all of them. */
+  jobs: Set<string> | null;
   runs: number;
   /** Milliseconds until the first run that waits for its time; null when none does. */
   next_run_ms: number | null;
@@ -77,23 +82,18 @@ export interface Planned {
 
 /** Writes what was decided for schedules of one segment: the ledger, the runs, and when to look again. */
 export async function writePlans(db: Queryable, segment: number, plans: readonly PlannedSchedule[]): Promise<Planned> {
-  const times = plans.flatMap((plan) =>
-    plan.times.map((time) => ({
-      ...time,
-      job_id: plan.job_id,
-      lane_id: plan.lane_id,
-      run_id: time.reason === null ? newId('run', segment) : null,
-    })),
-  );
-  const runsOf = (plan: PlannedSchedule): number => plan.times.filter((time) => time.reason === null).length;
+  const times: { of: PlannedSchedule; time: PlannedTime; run_id: string | null }[] = [];
+  for (const of of plans)
+    for (const time of of.plan.times)
+      times.push({ of, time, run_id: time.reason === null ? newId('run', segment) : null });
   const rows = await db.query<{ jobs: string[] | null; runs: number; next_run_ms: string | null }>(sql`
     with moved as (
       update punctual.schedules s
       set next_fire_at = p.next_fire_at, planned_until = p.planned_until, runs_made = s.runs_made + p.runs, ended = p.ended = 1, turn = s.turn + 1
       from unnest(
         ${uuids(plans, (plan) => plan.job_id)}::uuid[], ${int4s(plans, (plan) => plan.turn)}::integer[],
-        ${timestamps(plans, (plan) => plan.next_ms)}::timestamptz[], ${timestamps(plans, (plan) => plan.planned_until_ms)}::timestamptz[],
-        ${int4s(plans, runsOf)}::integer[], ${int4s(plans, (plan) => (plan.ended ? 1 : 0))}::integer[])
+        ${timestamps(plans, ({ plan }) => plan.next_ms)}::timestamptz[], ${timestamps(plans, ({ plan }) => plan.planned_until_ms)}::timestamptz[],
+        ${int4s(plans, runsOf)}::integer[], ${int4s(plans, ({ plan }) => (plan.ended ? 1 : 0))}::integer[])
         as p (job_id, turn, next_fire_at, planned_until, runs, ended)
       where s.segment = ${segment}::smallint and s.job_id = p.job_id and s.turn = p.turn
       returning s.job_id
@@ -101,11 +101,11 @@ export async function writePlans(db: Queryable, segment: number, plans: readonly
     entry as materialized (
       select t.*
       from unnest(
-        ${uuids(times, (time) => time.job_id)}::uuid[], ${int4s(times, (time) => time.lane_id)}::integer[],
-        ${timestamps(times, (time) => time.nominal_ms)}::timestamptz[], ${timestamps(times, (time) => time.through_ms)}::timestamptz[],
-        ${int4s(times, (time) => time.times)}::integer[], ${uuids(times, (time) => time.run_id)}::uuid[],
-        ${texts(times, (time) => time.reason)}::text[], ${timestamps(times, (time) => time.effective_ms)}::timestamptz[],
-        ${int4s(times, (time) => (time.blocked ? 1 : 0))}::integer[], ${texts(times, (time) => time.note)}::text[])
+        ${uuids(times, ({ of }) => of.job_id)}::uuid[], ${int4s(times, ({ of }) => of.lane_id)}::integer[],
+        ${timestamps(times, ({ time }) => time.nominal_ms)}::timestamptz[], ${timestamps(times, ({ time }) => time.through_ms)}::timestamptz[],
+        ${int4s(times, ({ time }) => time.times)}::integer[], ${uuids(times, ({ run_id }) => run_id)}::uuid[],
+        ${texts(times, ({ time }) => time.reason)}::text[], ${timestamps(times, ({ time }) => time.effective_ms)}::timestamptz[],
+        ${int4s(times, ({ time }) => (time.blocked ? 1 : 0))}::integer[], ${texts(times, ({ time }) => time.note)}::text[])
         as t (job_id, lane_id, scheduled_for, through, times, run_id, reason, effective_at, blocked, note)
       join moved using (job_id)
     ),
@@ -130,11 +130,21 @@ export async function writePlans(db: Queryable, segment: number, plans: readonly
       where run_id is not null and (blocked = 1 or effective_at > now())
       returning wake_at
     )
-    select (select array_agg(job_id::text) from moved) as jobs,
+    select case when (select count(*) from moved) < ${plans.length}::integer then (select coalesce(array_agg(job_id::text), '{}') from moved) end as jobs,
            ((select count(*) from due) + (select count(*) from later))::integer as runs,
            (select extract(epoch from min(wake_at) - now()) * 1000 from later where wake_at < 'infinity') as next_run_ms`);
   const { jobs = null, runs = 0, next_run_ms = null } = rows[0] ?? {};
-  return { jobs: new Set(jobs ?? []), runs, next_run_ms: next_run_ms === null ? null : Number(next_run_ms) };
+  return {
+    jobs: jobs === null ? null : new Set(jobs),
+    runs,
+    next_run_ms: next_run_ms === null ? null : Number(next_run_ms),
+  };
+}
+
+function runsOf({ plan }: PlannedSchedule): number {
+  let runs = 0;
+  for (const time of plan.times) if (time.reason === null) runs++;
+  return runs;
 }
 
 /** For each segment with a schedule to look at: milliseconds until the earliest, negative when overdue. */

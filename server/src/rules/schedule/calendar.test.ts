@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isAllowed } from './allowed.ts';
 import { type Calendar, compileCalendar } from './calendar.ts';
+import { localText } from './local.ts';
 import { occurrencesAfter } from './occurrences.ts';
 import { type Dice, diceOf, expectedIn, type Tick, walk, wallAt } from './oracle.test.support.ts';
 import type { CompiledCalendar, CronRule } from './rule.ts';
@@ -21,7 +22,7 @@ function allows(calendar: CompiledCalendar, ...instants: string[]): boolean[] {
 function times(rule: CronRule, after: string, limit: number): [string, string, string | null, boolean][] {
   return occurrencesAfter(rule, Date.parse(`${after}Z`), { limit }).items.map((item) => [
     new Date(item.nominal_ms).toISOString().slice(0, 19),
-    item.local,
+    localText(item.local_ms),
     item.note,
     item.excluded,
   ]);

@@ -7,8 +7,7 @@ import { type Change, pieceAt, zoneOf } from './zone.ts';
 /** What happened to an occurrence, or null when it is an ordinary one. */
 export function explainOccurrence(rule: ScheduleRule, occurrence: Occurrence): string | null {
   const words: string[] = [];
-  const { note, nominal_ms: at } = occurrence;
-  const local = Date.parse(`${occurrence.local}Z`);
+  const { note, nominal_ms: at, local_ms: local } = occurrence;
   if (note === 'moved_by_calendar') {
     const zone = rule.type === 'CRON' ? rule.timezone : 'UTC';
     const now = at + pieceAt(zoneOf(zone), at).offset;

@@ -2,7 +2,6 @@
 // order, each instant at most once. A call does a bounded amount of work; what it did not finish it says, and the
 // caller goes on from `lookedUntilMs`, which every call brings forward. The planner and the API ask here.
 import { type Budget, isAllowed, nextAllowed } from './allowed.ts';
-import { localText } from './local.ts';
 import { type Found, findMovedBack, findMovedOn, type Item } from './moved.ts';
 import { type CompiledCalendar, LAST_MS, type Occurrence, type ScheduleRule, scheduleLimits } from './rule.ts';
 import { type Bounds, boundsOf, openSource } from './source.ts';
@@ -38,7 +37,7 @@ export function occurrencesAfter(rule: ScheduleRule, afterMs: number, options: O
 }
 
 function toOccurrence({ ms, local, note, excluded }: Item, delay: number): Occurrence {
-  return { nominal_ms: ms, effective_ms: ms + delay, local: localText(local), note, excluded };
+  return { nominal_ms: ms, effective_ms: ms + delay, local_ms: local, note, excluded };
 }
 
 /** The same job is always late by the same, so that its runs keep their distance. */
@@ -81,8 +80,9 @@ function find(rule: ScheduleRule, bounds: Bounds, limit: number): Found {
   while (items.length < limit) {
     const nominal = source.peek();
     if (nominal === null) break;
-    items.push({ ...nominal, excluded: calendar !== null && !isAllowed(calendar, nominal.ms) });
-    source.seek(nominal.ms + 1);
+    const { ms, local, note } = nominal;
+    items.push({ ms, local, note, excluded: calendar !== null && !isAllowed(calendar, ms) });
+    source.seek(ms + 1);
   }
   return { items, known: source.position() };
 }

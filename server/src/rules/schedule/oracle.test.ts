@@ -1,6 +1,7 @@
 // Random schedules against the brute-force oracle: the quick version. test/zones walks all zones.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { localText } from './local.ts';
 import { occurrencesAfter } from './occurrences.ts';
 import {
   diceOf,
@@ -54,7 +55,7 @@ function compare(rule: CronRule, ticks: readonly Tick[], expected: readonly Expe
   const found: Expected[] = [];
   for (let after = from; ; ) {
     const { items, exhausted, lookedUntilMs } = occurrencesAfter(rule, after, { limit: 777, untilMs: to });
-    found.push(...items.map(({ nominal_ms, local, note }) => ({ nominal_ms, local, note })));
+    found.push(...items.map(({ nominal_ms, local_ms, note }) => ({ nominal_ms, local: localText(local_ms), note })));
     if (exhausted) break;
     assert.ok(lookedUntilMs > after, 'every call gets further');
     after = lookedUntilMs;
@@ -131,7 +132,7 @@ test('days of forty years are those of the oracle', () => {
     const found: string[] = [];
     for (let after = from - 1; ; ) {
       const { items, exhausted, lookedUntilMs } = occurrencesAfter(rule, after, { limit: 5000, untilMs: to - 1 });
-      found.push(...items.map(({ local }) => local));
+      found.push(...items.map(({ local_ms }) => localText(local_ms)));
       if (exhausted) break;
       after = lookedUntilMs;
     }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compileCalendar } from './calendar.ts';
 import { describe } from './describe.ts';
+import { localText } from './local.ts';
 import { occurrencesAfter } from './occurrences.ts';
 import { diceOf, rollExpression } from './oracle.test.support.ts';
 import { parseSchedule, type ScheduleInput } from './parse.ts';
@@ -31,7 +32,7 @@ function refusesCron(expression: unknown, message: RegExp, path = 'expressions[0
 function localTimes(expression: string, limit: number, changes = {}): string[] {
   const rule = cronRule(expression, changes);
   return occurrencesAfter(rule, Date.UTC(2026, 0, 1) - 1, { limit }).items.map((item) =>
-    item.local.replace(/:00$/, ''),
+    localText(item.local_ms).replace(/:00$/, ''),
   );
 }
 

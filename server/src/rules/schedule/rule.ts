@@ -40,8 +40,8 @@ export interface Occurrence {
   nominal_ms: number;
   /** When it shall run: later by the jitter. */
   effective_ms: number;
-  /** The wall-clock time the schedule meant; it may not exist, or be another than that of nominal_ms. */
-  local: string;
+  /** The wall-clock time the schedule meant, as if it were UTC; it may not exist, or be another than that of nominal_ms. */
+  local_ms: number;
   note: Note | null;
   /** The calendar forbids it: it is kept for the ledger, and makes no run. */
   excluded: boolean;

@@ -1,6 +1,7 @@
 // What schedules do when clocks change, zone by zone, with the instants written out.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { localText } from './local.ts';
 import { occurrencesAfter } from './occurrences.ts';
 import type { CronRule } from './rule.ts';
 import { cronRule } from './rules.test.support.ts';
@@ -19,7 +20,11 @@ function check({ zone, cron, policy = {}, after, expect }: Case): void {
   const rule = cronRule(cron, { timezone: zone, ...policy });
   const { items } = occurrencesAfter(rule, Date.parse(`${after}:00Z`), { limit: expect.length });
   assert.deepEqual(
-    items.map((item) => [new Date(item.nominal_ms).toISOString().slice(0, 16), item.local.slice(0, 16), item.note]),
+    items.map((item) => [
+      new Date(item.nominal_ms).toISOString().slice(0, 16),
+      localText(item.local_ms).slice(0, 16),
+      item.note,
+    ]),
     expect,
     `${cron} in ${zone} ${JSON.stringify(policy)}`,
   );
