@@ -17,7 +17,7 @@ import type { Claimer } from './dispatch/claim.ts';
 import { dropOnce } from './dispatch/drop.ts';
 import type { Flow } from './dispatch/flow.ts';
 import { type Followers, tailEveryMs } from './dispatch/followers.ts';
-import { handOverTo } from './dispatch/hand_over.ts';
+import { handOverTo, offerTo } from './dispatch/hand_over.ts';
 import { reapOnce } from './dispatch/reap.ts';
 import type { Starts } from './dispatch/starts.ts';
 import { type StatsBoard, sampleEveryMs } from './dispatch/stats.ts';
@@ -27,7 +27,7 @@ import { moveDueOnce } from './scheduler/due.ts';
 import { operateOnce } from './scheduler/operate.ts';
 import { planOnce } from './scheduler/plan.ts';
 import { Recurring } from './scheduler/recurring.ts';
-import { SegmentClock } from './scheduler/segment_clock.ts';
+import { type Acted, SegmentClock } from './scheduler/segment_clock.ts';
 import { Unblocker } from './scheduler/unblock.ts';
 import { Workflows } from './scheduler/workflows.ts';
 import type { Database } from './store/database.ts';
@@ -75,7 +75,7 @@ export interface Loops {
   /** A run is due in so many ms, in one of these segments or in any: the due loop must not sleep longer. */
   dueWithin(ms: number, segments?: Iterable<number>): void;
   /** Plans what is due in a segment now. */
-  plan(segment: number): Promise<number>;
+  plan(segment: number): Promise<unknown>;
   /** A schedule of the segment may have a time now. */
   planSoon(segment: number): void;
   /** A backfill has something to do. */
@@ -177,8 +177,16 @@ export function startLoops({
   const due = start({ name: 'due', everyMs: config.poll_interval_ms, pass: () => dueClock.pass() });
 
   // Schedules whose time has come make runs.
-  const plan = (segment: number): Promise<number> =>
-    planOnce({ db, lanes, metrics, log, onPlanned: ready, onCancelled: cancelled }, segment);
+  const plannerParts = {
+    db,
+    lanes,
+    metrics,
+    log,
+    offerRuns: offerTo(claimer),
+    onPlanned: ready,
+    onCancelled: cancelled,
+  };
+  const plan = (segment: number): Promise<Acted> => planOnce(plannerParts, segment);
   const planClock = new SegmentClock({
     segments: all,
     pollIntervalMs: config.poll_interval_ms,

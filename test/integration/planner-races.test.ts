@@ -8,7 +8,7 @@ import { prepareJob } from '@punctual/server/internal/rules/job';
 import { planTimes } from '@punctual/server/internal/rules/plan';
 import type { ScheduleRule } from '@punctual/server/internal/rules/schedule/rule';
 import { prepareSchedule } from '@punctual/server/internal/rules/schedule_input';
-import { claimRuns } from '@punctual/server/internal/store/claim';
+import { claimRuns, type DirectGrant } from '@punctual/server/internal/store/claim';
 import type { Database, Queryable } from '@punctual/server/internal/store/database';
 import { moveDue } from '@punctual/server/internal/store/due';
 import { checkInvariants } from '@punctual/server/internal/store/invariants';
@@ -72,7 +72,7 @@ async function overdue(fields: object = {}): Promise<string> {
 
 const read = (tx: Queryable = db): Promise<DueSchedule[]> => readDue(tx, segment, 10);
 
-function write(due: readonly DueSchedule[], tx: Queryable = db): Promise<Planned> {
+function write(due: readonly DueSchedule[], tx: Queryable = db, grant: DirectGrant | null = null): Promise<Planned> {
   const plans = due.map((row) => ({
     job_id: row.job_id,
     turn: row.turn,
@@ -87,7 +87,7 @@ function write(due: readonly DueSchedule[], tx: Queryable = db): Promise<Planned
       max_catch_up_age_ms: null,
     }),
   }));
-  return writePlans(tx, segment, plans);
+  return writePlans(tx, segment, plans, grant);
 }
 
 /** The times that were planned, as run or reason. */
@@ -161,6 +161,52 @@ test('a planner that is killed before its commit leaves nothing, and the next on
   );
   assert.deepEqual(await ledger(), []);
   assert.equal((await write(await read())).runs, 1);
+  await whole();
+});
+
+test('two planners that lease what they read: one leases it, as a claim would, and the other nothing', async () => {
+  const jobId = await overdue({ payload: { a: 1 }, max_retries: 7, timeout_ms: 5_000, run_timeout_ms: 60_000 });
+  const [first, second] = [await read(), await read()];
+  const won = await write(first, db, { ...session, lease_id: lease });
+  const lost = await write(second, db, { ...session, lease_id: randomUUID() });
+  assert.deepEqual([won.runs, lost.runs, lost.granted], [1, 0, []]);
+  assert.deepEqual(await counts(), { ready: 0, blocked: 0, running: 1 });
+  const [granted] = won.granted;
+  assert.ok(granted !== undefined);
+  const [leased] = await query<{ run_id: string; lease_id: string; attempt: number; cause: string }>(
+    'select run_id, lease_id, attempt, cause::text as cause from punctual.running',
+  );
+  assert.deepEqual(leased, { run_id: granted.run_id, lease_id: lease, attempt: 1, cause: 'schedule' });
+  assert.deepEqual(
+    [granted.job_id, granted.payload, granted.max_retries, granted.timeout_ms, granted.flag, granted.attempt],
+    [jobId, '{"a":1}', 7, 5_000, null, 1],
+  );
+  assert.ok(Number(granted.fence) > 0);
+  await whole();
+});
+
+test('a run that must wait for the end of another of its job is not leased', async () => {
+  await overdue();
+  await write(await read());
+  await query(
+    `update punctual.schedules set planned_until = date_trunc('minute', now()) - interval '61 seconds', next_fire_at = date_trunc('minute', now()) - interval '1 minute'`,
+  );
+  await query(
+    `update punctual.occurrences set scheduled_for = scheduled_for - interval '1 day', through = through - interval '1 day'`,
+  );
+  const written = await write(await read(), db, { ...session, lease_id: lease });
+  assert.deepEqual(written.granted, []);
+  assert.equal((await counts()).running, 0);
+  assert.equal((await counts()).blocked, 1);
+});
+
+test('a pause between reading and leasing: nothing is leased', async () => {
+  const jobId = await overdue();
+  const due = await read();
+  await pauseJob(db, jobId);
+  const written = await write(due, db, { ...session, lease_id: lease });
+  assert.deepEqual([written.runs, written.granted], [0, []]);
+  assert.deepEqual(await counts(), { ready: 0, blocked: 0, running: 0 });
   await whole();
 });
 

@@ -33,6 +33,21 @@ test('a call that waits is answered within milliseconds of a submit', async () =
   await hand.call({ running: [run_id], outcomes: [] });
 });
 
+test('a time of a schedule is leased to an idle worker by the statement that plans it', async () => {
+  await using house = await openHouse({ segments: 1 });
+  const metric = async (name: string): Promise<number> =>
+    Number(new RegExp(`^${name} (\\d+)`, 'm').exec(await (await fetch(`${house.url}/metrics`)).text())?.[1]);
+  const hand = new Hand(house.url, { slots: 2 });
+  await house.client.jobs.create({ type: 'echo', interval_ms: 1000 });
+  let settled: ReturnType<typeof outcome>[] = [];
+  await eventually(async () => {
+    const run = one((await hand.call({ wait: true, outcomes: settled })).runs);
+    settled = [outcome(run)];
+    assert.ok((await metric('punctual_runs_handed_over_total')) > 0);
+  });
+  await hand.call({ outcomes: settled });
+});
+
 test('a submit to an idle worker is leased by the statement that creates it; with work waiting it queues up behind', async () => {
   await using house = await openHouse({ config: { poll_interval_ms: 60_000 }, segments: 1 });
   const metric = async (name: string): Promise<number> =>

@@ -29,7 +29,8 @@ export function startLoop(options: LoopOptions): Loop {
 
   const rest = (ms: number): Promise<void> =>
     new Promise((resolve) => {
-      const timer = setTimeout(done, ms);
+      // Timers count whole milliseconds and cut the rest: what is due in 1.9 ms is not there after one.
+      const timer = setTimeout(done, Math.ceil(ms));
       function done(): void {
         clearTimeout(timer);
         ring = null;

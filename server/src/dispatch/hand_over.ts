@@ -1,23 +1,33 @@
 // Direct hand-over: runs that are new go to a worker that waits for just that, leased in the statement that creates them.
 // Without a backlog this saves a claim, its commit and its round trip for each of them.
-import type { ClaimedRun } from '../store/claim.ts';
+import type { ClaimedRun, LeaseOffer } from '../store/claim.ts';
 import { areAlike, type CreatedJobs, type HandOver, type NewJob } from '../store/jobs.ts';
 import type { Claimer } from './claim.ts';
 
 /** More at once are better spread over workers by a claim. */
 const maxHandOver = 100;
 
-export function handOverTo(claimer: Claimer): HandOver {
-  return (rows) => {
-    const lane_id = rows[0]?.lane_id ?? 0;
-    const reservation = rows.length <= maxHandOver && areAlike(rows) ? claimer.reserve(lane_id, rows.length) : null;
+/** Offers so many runs of a lane to a worker that waits for such; null when they are better claimed. */
+export type OfferRuns = (laneId: number, count: number) => LeaseOffer<ClaimedRun[]> | null;
+
+export function offerTo(claimer: Claimer): OfferRuns {
+  return (laneId, count) => {
+    const reservation = count > 0 && count <= maxHandOver ? claimer.reserve(laneId, count) : null;
     if (reservation === null) return null;
     const { session_id, worker_id } = reservation.session;
     return {
       grant: { session_id, worker_id, lease_id: reservation.lease_id },
-      committed: (created) => claimer.handOver(reservation, toGranted(rows, created)),
+      committed: (runs) => claimer.handOver(reservation, runs),
       failed: (certain) => claimer.abandon(reservation, certain),
     };
+  };
+}
+
+export function handOverTo(claimer: Claimer): HandOver {
+  const offerRuns = offerTo(claimer);
+  return (rows) => {
+    const offer = areAlike(rows) ? offerRuns(rows[0]?.lane_id ?? 0, rows.length) : null;
+    return offer && { ...offer, committed: (created) => offer.committed(toGranted(rows, created)) };
   };
 }
 

@@ -35,7 +35,7 @@ export interface EditorParts {
   db: Database;
   lanes: Lanes;
   /** Plans what is due in a segment. */
-  plan: (segment: number) => Promise<number>;
+  plan: (segment: number) => Promise<unknown>;
 }
 
 /** How often a change is tried again because a time came in just that moment. */

@@ -1,20 +1,31 @@
 // The planner: schedules whose time has come are read, decided about by the rule (rules/plan.ts) and written, a batch of
-// one segment at a time. Any number of servers may do it: of two that plan the same turn, one writes (store/schedules.ts).
+// one segment at a time. Runs that a worker waits for are leased to it in the same statement. Any number of servers may do it: of two that plan the same turn, one writes (store/schedules.ts).
 
+import { monotonicMs } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import type { OfferRuns } from '../dispatch/hand_over.ts';
 import { type Plan, planTimes } from '../rules/plan.ts';
 import type { ScheduleRule } from '../rules/schedule/rule.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
 import { type CancelOrder, cancelRun, liveRunIds } from '../store/run_moves.ts';
-import { type DueSchedule, readDue, releaseBlocked, writePlans } from '../store/schedules.ts';
+import {
+  type DueSchedule,
+  type Planned,
+  type PlannedSchedule,
+  readDue,
+  releaseBlocked,
+  writePlans,
+} from '../store/schedules.ts';
+import type { Acted } from './segment_clock.ts';
 
 export interface PlannerParts {
   db: Database;
   lanes: Lanes;
   metrics: Metrics;
   log: Logger;
+  offerRuns: OfferRuns;
   /** Told after a commit: where runs are ready, and in how many ms the first of those that wait for their time is due. */
   onPlanned: (segment: number, nextMs: number | null) => void;
   onCancelled: (orders: CancelOrder[]) => void;
@@ -22,11 +33,14 @@ export interface PlannerParts {
 
 const maxSchedules = 500;
 
-/** Plans what is due in a segment; answers how many schedules were looked at. */
-export async function planOnce(parts: PlannerParts, segment: number): Promise<number> {
+/** Plans what is due in a segment; answers how many schedules were looked at, and when the next is due. */
+export async function planOnce(parts: PlannerParts, segment: number): Promise<Acted> {
   const { db, lanes, metrics, onPlanned } = parts;
+  const asked = monotonicMs();
   const due = await readDue(db, segment, maxSchedules);
-  if (due.length === 0) return 0;
+  const nowAt = (asked + monotonicMs()) / 2;
+  const [first] = due;
+  if (first === undefined) return 0;
   const found = await lanes.ensure(due);
   const plans = due.map((schedule, i) => ({
     job_id: schedule.job_id,
@@ -34,12 +48,49 @@ export async function planOnce(parts: PlannerParts, segment: number): Promise<nu
     lane_id: found[i]?.lane_id ?? 0,
     plan: planTimes(toInput(schedule)),
   }));
-  const written = await writePlans(db, segment, plans);
+  const written = await writeAndLease(parts, segment, plans);
   const won = written.jobs === null ? plans : plans.filter(({ job_id }) => written.jobs?.has(job_id));
   for (const [outcome, times] of outcomesOf(won)) metrics.occurrences.inc({ outcome }, times);
   await settleOverlaps(parts, segment, won);
-  if (written.runs > 0) onPlanned(segment, written.next_run_ms);
-  return due.length;
+  if (written.runs > written.granted.length) onPlanned(segment, written.next_run_ms);
+  if (written.jobs !== null || due.length === maxSchedules) return due.length;
+  const next = Math.min(
+    ...[first.rest_ms, ...plans.map(({ plan }) => plan.next_ms)].map((ms) => Number(ms ?? Infinity)),
+  );
+  const next_ms = nowAt + next - Number(first.exact_now_ms) - monotonicMs();
+  return { done: due.length, next_ms: Number.isFinite(next_ms) ? next_ms : null };
+}
+
+/** When a worker waits for runs of just that lane, those that are due are leased to it in the statement that writes them. */
+async function writeAndLease(
+  { db, offerRuns }: PlannerParts,
+  segment: number,
+  plans: readonly PlannedSchedule[],
+): Promise<Planned> {
+  const [first] = plans;
+  const lane = first !== undefined && plans.every(({ lane_id }) => lane_id === first.lane_id) ? first.lane_id : null;
+  const offer =
+    lane === null
+      ? null
+      : offerRuns(
+          lane,
+          plans.reduce((sum, { plan }) => sum + startsIn(plan), 0),
+        );
+  if (offer === null) return writePlans(db, segment, plans);
+  try {
+    const written = await writePlans(db, segment, plans, offer.grant);
+    offer.committed(written.granted);
+    return written;
+  } catch (error) {
+    offer.failed(false);
+    throw error;
+  }
+}
+
+function startsIn({ times }: Plan): number {
+  let starts = 0;
+  for (const { reason, blocked } of times) if (reason === null && !blocked) starts++;
+  return starts;
 }
 
 /** How many times became runs, and how many did not for which reason. */

@@ -71,6 +71,20 @@ export interface ClaimOrder {
   lease_id: string;
 }
 
+/** To whom runs are leased that need not wait in `ready`. */
+export interface DirectGrant {
+  session_id: string;
+  worker_id: string;
+  lease_id: string;
+}
+
+/** Who takes it says whether the statement was committed, with what it wrote, or failed; `certain` that it wrote nothing. */
+export interface LeaseOffer<Written> {
+  grant: DirectGrant;
+  committed: (written: Written) => void;
+  failed: (certain: boolean) => void;
+}
+
 /** `due`: runs whose time has just come are leased straight from `waiting`, where nothing in `ready` is before them. */
 export async function claimRuns(
   db: Queryable,
@@ -89,11 +103,7 @@ export async function claimRuns(
       insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at)
       ${one === null ? grantToMany(slots, order.lease_id) : grantToOne(one, order.lease_id)}
     )
-    select t.run_id, t.job_id, t.lane_id, t.attempts + 1 as attempt, t.seq as fence, t.due_at::text as due_at,
-           nullif(t.scheduled_for, t.due_at)::text as scheduled_for, j.name, j.user_id, j.payload, j.executor, j.max_retries,
-           case when j.run_timeout_ms is null then j.timeout_ms
-                else least(j.timeout_ms, ceil(extract(epoch from ${wholeFrom(part`t`)} - now()) * 1000 + j.run_timeout_ms))::integer
-           end as timeout_ms,
+    select ${claimedColumns},
            case when j.cancelled_at is not null then 'cancelled'
                 when j.paused_at is not null then 'paused'
                 when j.run_timeout_ms is not null and ${wholeFrom(part`t`)} + j.run_timeout_ms * interval '1 millisecond' <= now() then 'too_late'
@@ -102,6 +112,14 @@ export async function claimRuns(
     from ${one === null ? part`numbered` : part`taken`} t
     join punctual.jobs j on j.segment = t.segment and j.job_id = t.job_id`);
 }
+
+/** What a worker needs of the run `t` of the job `j`. */
+export const claimedColumns = part`
+  t.run_id, t.job_id, t.lane_id, t.attempts + 1 as attempt, t.seq as fence, t.due_at::text as due_at,
+  nullif(t.scheduled_for, t.due_at)::text as scheduled_for, j.name, j.user_id, j.payload, j.executor, j.max_retries,
+  case when j.run_timeout_ms is null then j.timeout_ms
+       else least(j.timeout_ms, ceil(extract(epoch from ${wholeFrom(part`t`)} - now()) * 1000 + j.run_timeout_ms))::integer
+  end as timeout_ms`;
 
 /**
  * From when the time of a whole run counts: its nominal time, or for one that was made later, to catch up or to fill

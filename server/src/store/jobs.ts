@@ -7,6 +7,7 @@ import { hidden, isSealed, type Show, shown } from '../base/vault.ts';
 import { type PreparedJob, parseBackoff, parseBegins, parseExecutor, type StoredJob } from '../rules/job.ts';
 import { int2s, int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
 import { insertRefs } from './artifact_refs.ts';
+import type { DirectGrant, LeaseOffer } from './claim.ts';
 import type { Queryable } from './database.ts';
 import { insertNeeds, type NewNeed } from './needs.ts';
 import { insertSchedules, type ShownSchedule, toSchedule } from './schedules.ts';
@@ -55,24 +56,13 @@ export interface CreatedJobs {
   granted: { due_at: string; fence: number } | null;
 }
 
-/** To whom runs are leased that need not wait in `ready`. */
-export interface DirectGrant {
-  session_id: string;
-  worker_id: string;
-  lease_id: string;
-}
-
 /**
  * Offers new runs to a worker that waits for such; null when they are better claimed. Who takes the offer says whether the
  * statement was committed, or failed; `certain` that it wrote nothing.
  */
 export type HandOver = (rows: readonly NewJob[]) => Offer | null;
 
-export interface Offer {
-  grant: DirectGrant;
-  committed: (created: CreatedJobs) => void;
-  failed: (certain: boolean) => void;
-}
+export type Offer = LeaseOffer<CreatedJobs>;
 
 /** One statement and one commit for any number of submits. With `grant`, jobs that are alike are leased to it at once. */
 export async function createJobs(

@@ -13,6 +13,7 @@ import { describe } from '../rules/schedule/describe.ts';
 import type { ScheduleRule } from '../rules/schedule/rule.ts';
 import type { PreparedSchedule } from '../rules/schedule_input.ts';
 import { int4s, int8s, texts, timestamps, uuids } from './arrays.ts';
+import { type ClaimedRun, claimedColumns, type DirectGrant } from './claim.ts';
 import type { Queryable } from './database.ts';
 import { type LaneKey, laneOfJob } from './lanes.ts';
 import { epochMs, type Fragment, part, sql } from './sql.ts';
@@ -31,6 +32,10 @@ export interface DueSchedule extends LaneKey {
   planned_until_ms: string;
   paused_until_ms: string | null;
   now_ms: string;
+  /** With its fraction. */
+  exact_now_ms: string;
+  /** When the first of those is due that have time yet; null when there is none. */
+  rest_ms: string | null;
   live: number;
   blocked: number;
 }
@@ -50,6 +55,8 @@ export async function readDue(db: Queryable, segment: number, limit: number): Pr
     select s.job_id, s.turn, s.rule, s.fixed_delay, s.overlap::text as overlap, s.catch_up::text as catch_up, s.max_catch_up_age_ms,
            s.max_catch_up_count, s.max_runs - s.runs_made as runs_left, ${epochMs(part`s.next_fire_at`)} as next_ms,
            ${epochMs(part`s.planned_until`)} as planned_until_ms, ${epochMs(part`s.paused_until`)} as paused_until_ms, ${epochMs(part`now()`)} as now_ms,
+           extract(epoch from now()) * 1000 as exact_now_ms,
+           (select extract(epoch from min(next_fire_at)) * 1000 from punctual.schedules where segment = ${segment}::smallint and next_fire_at > now()) as rest_ms,
            case when s.overlap = 'allow' then 0 else ${liveRuns} end as live,
            case when s.overlap = 'allow' then 0
                 else (select count(*) from punctual.waiting r where r.segment = s.segment and r.job_id = s.job_id and r.reason = 'overlap')::integer
@@ -78,15 +85,25 @@ export interface Planned {
   runs: number;
   /** Milliseconds until the first run that waits for its time; null when none does. */
   next_run_ms: number | null;
+  /** Those that were leased instead of becoming ready. */
+  granted: ClaimedRun[];
 }
 
-/** Writes what was decided for schedules of one segment: the ledger, the runs, and when to look again. */
-export async function writePlans(db: Queryable, segment: number, plans: readonly PlannedSchedule[]): Promise<Planned> {
+/**
+ * Writes what was decided for schedules of one segment: the ledger, the runs, and when to look again. With `grant`, runs
+ * that are due are leased to it at once.
+ */
+export async function writePlans(
+  db: Queryable,
+  segment: number,
+  plans: readonly PlannedSchedule[],
+  grant: DirectGrant | null = null,
+): Promise<Planned> {
   const times: { of: PlannedSchedule; time: PlannedTime; run_id: string | null }[] = [];
   for (const of of plans)
     for (const time of of.plan.times)
       times.push({ of, time, run_id: time.reason === null ? newId('run', segment) : null });
-  const rows = await db.query<{ jobs: string[] | null; runs: number; next_run_ms: string | null }>(sql`
+  const rows = await db.query<Written & (ClaimedRun | { run_id: null })>(sql`
     with moved as (
       update punctual.schedules s
       set next_fire_at = p.next_fire_at, planned_until = p.planned_until, runs_made = s.runs_made + p.runs, ended = p.ended = 1, turn = s.turn + 1
@@ -99,7 +116,7 @@ export async function writePlans(db: Queryable, segment: number, plans: readonly
       returning s.job_id
     ),
     entry as materialized (
-      select t.*
+      select t.*${grant === null ? part`` : part`, nextval('punctual.arrivals') * 4096 as seq`}
       from unnest(
         ${uuids(times, ({ of }) => of.job_id)}::uuid[], ${int4s(times, ({ of }) => of.lane_id)}::integer[],
         ${timestamps(times, ({ time }) => time.nominal_ms)}::timestamptz[], ${timestamps(times, ({ time }) => time.through_ms)}::timestamptz[],
@@ -115,10 +132,9 @@ export async function writePlans(db: Queryable, segment: number, plans: readonly
       from entry
     ),
     due as (
-      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
-      select ${segment}::smallint, run_id, job_id, lane_id, 0, 'schedule', scheduled_for, effective_at
+      ${grant === null ? intoReady(segment) : intoRunning(segment, grant)}
       from entry
-      where run_id is not null and blocked = 0 and effective_at <= now()
+      where ${isDue}
       returning 1
     ),
     later as (
@@ -132,13 +148,44 @@ export async function writePlans(db: Queryable, segment: number, plans: readonly
     )
     select case when (select count(*) from moved) < ${plans.length}::integer then (select coalesce(array_agg(job_id::text), '{}') from moved) end as jobs,
            ((select count(*) from due) + (select count(*) from later))::integer as runs,
-           (select extract(epoch from min(wake_at) - now()) * 1000 from later where wake_at < 'infinity') as next_run_ms`);
+           (select extract(epoch from min(wake_at) - now()) * 1000 from later where wake_at < 'infinity') as next_run_ms
+           ${grant === null ? part`, null as run_id` : part`, granted.* from (select 1) one left join (${grantedRuns(segment)}) granted on true`}`);
   const { jobs = null, runs = 0, next_run_ms = null } = rows[0] ?? {};
   return {
     jobs: jobs === null ? null : new Set(jobs),
     runs,
     next_run_ms: next_run_ms === null ? null : Number(next_run_ms),
+    granted: rows.filter((row) => row.run_id !== null),
   };
+}
+
+interface Written {
+  jobs: string[] | null;
+  runs: number;
+  next_run_ms: string | null;
+}
+
+const isDue = part`run_id is not null and blocked = 0 and effective_at <= now()`;
+
+function intoReady(segment: number): Fragment {
+  return part`
+      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
+      select ${segment}::smallint, run_id, job_id, lane_id, 0, 'schedule', scheduled_for, effective_at`;
+}
+
+function intoRunning(segment: number, { session_id, worker_id, lease_id }: DirectGrant): Fragment {
+  return part`
+      insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at)
+      select ${segment}::smallint, run_id, job_id, lane_id, 1, 'schedule', ${lease_id}::uuid, ${session_id}::uuid, ${worker_id}::text,
+             scheduled_for, effective_at`;
+}
+
+/** A job that is paused or cancelled has another turn: none of these is flagged. */
+function grantedRuns(segment: number): Fragment {
+  return part`
+      select ${claimedColumns}, null as flag, 1 as slot
+      from (select run_id, job_id, lane_id, 0 as attempts, seq, scheduled_for, effective_at as due_at from entry where ${isDue}) t
+      join punctual.jobs j on j.segment = ${segment}::smallint and j.job_id = t.job_id`;
 }
 
 function runsOf({ plan }: PlannedSchedule): number {

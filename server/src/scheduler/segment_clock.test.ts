@@ -1,0 +1,82 @@
+// The clock of segments, with acts and answers made up.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Acted, SegmentClock } from './segment_clock.ts';
+
+function clockOf(act: (segment: number) => Promise<Acted>, inMs: () => number | null) {
+  const asked: number[][] = [];
+  const clock = new SegmentClock({
+    segments: [0, 1],
+    pollIntervalMs: 60_000,
+    act,
+    ask: async (segments) => {
+      asked.push([...segments]);
+      const in_ms = inMs();
+      return in_ms === null ? [] : segments.map((segment) => ({ segment, in_ms }));
+    },
+  });
+  return { clock, asked };
+}
+
+test('what an act knows of the next is not asked', async () => {
+  const { clock, asked } = clockOf(
+    async (segment) => (segment === 0 ? { done: 1, next_ms: 5000 } : 1),
+    () => null,
+  );
+  await clock.pass();
+  assert.deepEqual(asked, [[0, 1]], 'at first it asks for all');
+  clock.soon(0, [0, 1]);
+  const ms = await clock.pass();
+  assert.deepEqual(asked, [[0, 1], [1]]);
+  assert.ok(ms > 4000 && ms <= 5000, `${ms}`);
+});
+
+test('what comes while it acts is not forgotten', async () => {
+  const { clock } = clockOf(
+    async (segment) => {
+      clock.soon(0, [segment]);
+      return { done: 1, next_ms: null };
+    },
+    () => null,
+  );
+  await clock.pass();
+  clock.soon(0, [0]);
+  assert.equal(await clock.pass(), 0);
+});
+
+test('an act that came a moment too early is repeated at once; what is long overdue and not there is another’s', async () => {
+  let in_ms: number | null = null;
+  const { clock } = clockOf(
+    async () => 0,
+    () => in_ms,
+  );
+  await clock.pass();
+  for (const [overdue, most, least] of [
+    [-1, 0, 0],
+    [-50, 20, 15],
+  ] as const) {
+    in_ms = overdue;
+    clock.soon(0, [0]);
+    const ms = await clock.pass();
+    assert.ok(ms <= most && ms >= least, `${overdue}: ${ms}`);
+  }
+});
+
+test('after a failure everything that was due is still due', async () => {
+  const acted: number[] = [];
+  let fails = true;
+  const { clock } = clockOf(
+    async (segment) => {
+      if (segment === 1 && fails) throw new Error('the book is away');
+      acted.push(segment);
+      return { done: 1, next_ms: null };
+    },
+    () => null,
+  );
+  await clock.pass();
+  clock.soon(0, [0, 1]);
+  await assert.rejects(clock.pass(), /the book is away/);
+  fails = false;
+  await clock.pass();
+  assert.deepEqual(acted, [0, 0, 1]);
+});
