@@ -124,6 +124,13 @@ async function openDatabase() {
   }
 }
 
+function printSlowest(tookMs) {
+  const slowest = [...tookMs].sort(([, a], [, b]) => b - a).slice(0, 15);
+  console.log('\nWhat took longest:');
+  for (const [file, ms] of slowest)
+    console.log(`${(ms / 1000).toFixed(1).padStart(7)} s  ${sourceOf(path.relative(ROOT, file))}`);
+}
+
 async function runAll(files, signal) {
   const concurrency = Math.max(2, os.availableParallelism());
   const totals = { tests: 0, pass: 0, fail: 0, cancelled: 0 };
@@ -137,9 +144,16 @@ async function runAll(files, signal) {
     const [, name, count] = /^(tests|pass|fail|cancelled) (\d+)$/.exec(message) ?? [];
     if (nesting === 0 && name) totals[name] = Number(count);
   });
+  const tookMs = new Map();
+  const note = ({ file, nesting, details }) => {
+    if (nesting === 0 && file) tookMs.set(file, (tookMs.get(file) ?? 0) + (details?.duration_ms ?? 0));
+  };
+  events.on('test:pass', note);
+  events.on('test:fail', note);
   const report = events.compose(new spec());
   report.pipe(process.stdout, { end: false });
   await finished(report);
+  printSlowest(tookMs);
   const failures = totals.fail + totals.cancelled;
   return { tests: totals.tests, passed: totals.pass, failed: failed && failures === 0 ? 1 : failures };
 }
