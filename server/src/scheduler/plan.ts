@@ -31,7 +31,7 @@ export interface PlannerParts {
   onCancelled: (orders: CancelOrder[]) => void;
 }
 
-const maxSchedules = 500;
+const maxSchedules = 1000;
 
 /** Plans what is due in a segment; answers how many schedules were looked at, and when the next is due. */
 export async function planOnce(parts: PlannerParts, segment: number): Promise<Acted> {

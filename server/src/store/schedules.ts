@@ -40,11 +40,12 @@ export interface DueSchedule extends LaneKey {
   blocked: number;
 }
 
+const counts = part`r.cause <> 'submit' and r.cause <> 'backfill'`;
 /** Runs of the job `s` that are not done, apart from those that wait for the end of another and those of backfills. */
 const liveRuns = part`(
-  (select count(*) from punctual.running r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit' and r.cause <> 'backfill')
-  + (select count(*) from punctual.ready r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit' and r.cause <> 'backfill')
-  + (select count(*) from punctual.waiting r where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit' and r.cause <> 'backfill' and r.reason <> 'overlap'))::integer`;
+  (select count(*) from punctual.running r where r.segment = s.segment and r.job_id = s.job_id and ${counts})
+  + (select count(*) from punctual.ready r where r.segment = s.segment and r.job_id = s.job_id and ${counts})
+  + (select count(*) from punctual.waiting r where r.segment = s.segment and r.job_id = s.job_id and ${counts} and r.reason <> 'overlap'))::integer`;
 
 /**
  * Schedules of a segment whose time has come, the longest overdue first. They are chosen before anything is joined: else
@@ -57,11 +58,7 @@ export async function readDue(db: Queryable, segment: number, limit: number): Pr
            ${epochMs(part`s.planned_until`)} as planned_until_ms, ${epochMs(part`s.paused_until`)} as paused_until_ms, ${epochMs(part`now()`)} as now_ms,
            extract(epoch from now()) * 1000 as exact_now_ms,
            (select extract(epoch from min(next_fire_at)) * 1000 from punctual.schedules where segment = ${segment}::smallint and next_fire_at > now()) as rest_ms,
-           case when s.overlap = 'allow' then 0 else ${liveRuns} end as live,
-           case when s.overlap = 'allow' then 0
-                else (select count(*) from punctual.waiting r where r.segment = s.segment and r.job_id = s.job_id and r.reason = 'overlap')::integer
-           end as blocked,
-           ${laneOfJob}
+           coalesce(others.live, 0) as live, coalesce(others.blocked, 0) as blocked, ${laneOfJob}
     from (
       select *
       from punctual.schedules
@@ -69,7 +66,15 @@ export async function readDue(db: Queryable, segment: number, limit: number): Pr
       order by next_fire_at
       limit ${limit}::integer
     ) s
-    join punctual.jobs j using (segment, job_id)`);
+    join punctual.jobs j using (segment, job_id)
+    left join lateral (
+      select ((select count(*) from punctual.running r where r.segment = s.segment and r.job_id = s.job_id and ${counts})
+              + (select count(*) from punctual.ready r where r.segment = s.segment and r.job_id = s.job_id and ${counts})
+              + count(*) filter (where r.reason <> 'overlap' and ${counts}))::integer as live,
+             count(*) filter (where r.reason = 'overlap')::integer as blocked
+      from punctual.waiting r
+      where r.segment = s.segment and r.job_id = s.job_id and r.cause <> 'submit'
+    ) others on s.overlap <> 'allow'`);
 }
 
 export interface PlannedSchedule {
