@@ -15,6 +15,7 @@ import { lateness } from './lateness.mjs';
 import { lifecycle } from './lifecycle.mjs';
 import { logs } from './logs.mjs';
 import { memory } from './memory.mjs';
+import { pages } from './pages.mjs';
 import { schedules } from './schedules.mjs';
 import { snapshot } from './snapshot.mjs';
 import { steps } from './steps.mjs';
@@ -35,4 +36,5 @@ export const measures = [
   flow,
   steps,
   logs,
+  pages,
 ];

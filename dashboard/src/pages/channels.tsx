@@ -23,7 +23,7 @@ export function ChannelsPage() {
   const { edit, editor } = useEditor();
   const { ask, dialog } = useConfirm();
   const { test, testing, said } = useTest();
-  const operates = useMay('operator');
+  const operates = useMay('putChannel');
   const change = (kind: ChannelKind, known?: Channel) =>
     edit({
       title: known === undefined ? `New channel: ${channelWords[kind]}` : `Change the channel ${known.name}`,
@@ -155,6 +155,7 @@ interface Moves {
 
 const actionColumn = ({ change, test, remove, testing }: Moves): Column<Channel> => ({
   title: 'Actions',
+  needs: 'putChannel',
   width: '15rem',
   cell: (channel) => (
     <span className="row-actions">

@@ -7,6 +7,7 @@ import { count } from '../parts/bits.tsx';
 import { useConfirm } from '../parts/dialog.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { FilterSelect, FilterText } from '../parts/filters.tsx';
+import { May } from '../parts/may.tsx';
 import { usePages } from '../parts/pages.ts';
 import { Mark, type Tone } from '../parts/status.tsx';
 import { type Column, Table } from '../parts/table.tsx';
@@ -58,14 +59,16 @@ export function DeliveriesPage() {
         <h1>Deliveries</h1>
         <AlertNav here="deliveries" />
         <div className="actions">
-          <button
-            type="button"
-            className="plain"
-            disabled={state !== 'dead' || pages.rows === undefined || pages.rows.length === 0}
-            onClick={redriveAll}
-          >
-            Send all again
-          </button>
+          <May call="redriveDeliveries">
+            <button
+              type="button"
+              className="plain"
+              disabled={state !== 'dead' || pages.rows === undefined || pages.rows.length === 0}
+              onClick={redriveAll}
+            >
+              Send all again
+            </button>
+          </May>
         </div>
       </div>
       <div className="filter-bar">
@@ -139,6 +142,7 @@ const columns: Column<Delivery>[] = [
 
 const actionColumn = (redrive: (delivery: Delivery) => void, busy: boolean): Column<Delivery> => ({
   title: 'Actions',
+  needs: 'redriveDelivery',
   width: '7.5rem',
   cell: (delivery) =>
     delivery.state === 'dead' && (

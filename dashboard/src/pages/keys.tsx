@@ -59,7 +59,7 @@ export function KeysPage() {
     <section>
       <div className="heading">
         <h1>API keys</h1>
-        {mayOf(session, 'admin') && (
+        {mayOf(session, 'createKey') && (
           <div className="actions">
             <button type="button" onClick={create}>
               New key
@@ -174,6 +174,7 @@ const LastUse = ({ at }: { at: string | null }) => (
 
 const actionColumn = (rotate: (key: ApiKey) => void, revoke: (key: ApiKey) => void): Column<ApiKey> => ({
   title: 'Actions',
+  needs: 'revokeKey',
   width: '9.5rem',
   cell: (key) =>
     key.state === 'active' && (

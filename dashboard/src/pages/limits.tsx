@@ -18,6 +18,7 @@ import { noteOf, orNull, useEditor, wholeNumber } from '../parts/editor.tsx';
 import { curl, Empty } from '../parts/empty.tsx';
 import { KeyUseCard } from '../parts/key_use.tsx';
 import { QueueLink } from '../parts/links.tsx';
+import { May } from '../parts/may.tsx';
 import { rateFields, rateOf } from '../parts/rate_fields.ts';
 import { type Column, Table } from '../parts/table.tsx';
 import { to, useFilters } from '../place.ts';
@@ -88,9 +89,11 @@ function LaneLimits() {
       <div className="heading">
         <h1>Limits</h1>
         <div className="actions">
-          <button type="button" className="plain" onClick={() => change(undefined)}>
-            Limit a queue or a type
-          </button>
+          <May call="setLaneLimit">
+            <button type="button" className="plain" onClick={() => change(undefined)}>
+              Limit a queue or a type
+            </button>
+          </May>
         </div>
       </div>
       <Table
@@ -141,6 +144,7 @@ const laneColumns = (change: (limit: LaneLimit) => void): Column<LaneLimit>[] =>
   },
   {
     title: 'Actions',
+    needs: 'setLaneLimit',
     width: '6rem',
     cell: (limit) => (
       <span className="row-actions">
@@ -192,9 +196,11 @@ function KeyLimits() {
       <div className="heading">
         <h2>Keys</h2>
         <div className="actions">
-          <button type="button" className="plain" onClick={() => change(undefined)}>
-            Limit a key
-          </button>
+          <May call="putKeyLimit">
+            <button type="button" className="plain" onClick={() => change(undefined)}>
+              Limit a key
+            </button>
+          </May>
         </div>
       </div>
       <KeyUseCard asked={key} onAsk={(value) => setFilters({ key: value })} />
@@ -247,6 +253,7 @@ const keyColumns = (change: (limit: KeyLimit) => void, remove: (limit: KeyLimit)
   { title: 'Starts at most', width: '12rem', cell: ({ rate }) => rateWords(rate) ?? <None>no limit</None> },
   {
     title: 'Actions',
+    needs: 'putKeyLimit',
     width: '11rem',
     cell: (limit) => (
       <span className="row-actions">
@@ -301,9 +308,11 @@ function FairQueues() {
       <div className="heading">
         <h2>Queues shared between users</h2>
         <div className="actions">
-          <button type="button" className="plain" onClick={() => change(undefined)}>
-            Share a queue
-          </button>
+          <May call="putFairQueue">
+            <button type="button" className="plain" onClick={() => change(undefined)}>
+              Share a queue
+            </button>
+          </May>
         </div>
       </div>
       <Table
@@ -343,6 +352,7 @@ const fairColumns = (change: (fair: FairQueue) => void, remove: (fair: FairQueue
   },
   {
     title: 'Actions',
+    needs: 'putFairQueue',
     width: '11rem',
     cell: (fair) => (
       <span className="row-actions">

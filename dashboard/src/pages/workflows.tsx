@@ -4,6 +4,7 @@ import { listWorkflows } from '../api_workflows.ts';
 import { None } from '../parts/bits.tsx';
 import { curl, Empty } from '../parts/empty.tsx';
 import { TextField } from '../parts/form.tsx';
+import { May } from '../parts/may.tsx';
 import { usePages } from '../parts/pages.ts';
 import { sentence } from '../parts/status.tsx';
 import { type Column, Table } from '../parts/table.tsx';
@@ -51,9 +52,11 @@ export function WorkflowsPage() {
           ))}
         </nav>
         <div className="actions">
-          <a className="button" href={to('workflows', 'new')}>
-            New workflow
-          </a>
+          <May call="createWorkflow">
+            <a className="button" href={to('workflows', 'new')}>
+              New workflow
+            </a>
+          </May>
         </div>
       </div>
       <div className="filter-bar">

@@ -20,7 +20,7 @@ const places = [
 
 /** Between the pages about alerts; where channels go is not for everybody to see. */
 export function AlertNav({ here }: { here: (typeof places)[number][0] }) {
-  const operates = useMay('operator');
+  const operates = useMay('listChannels');
   return (
     <nav className="filters alert-nav" aria-label="About alerts">
       {places
@@ -75,7 +75,7 @@ export const GroupName = ({ group }: { group: string }) =>
 /** How the caller is called in notes; nothing on a server that asks for no keys. */
 export function useAuthor(): string | undefined {
   const session = useSession();
-  return mayOf(session, 'operator') && session?.key_id !== null ? session?.name : undefined;
+  return mayOf(session, 'acknowledgeAlert') && session?.key_id !== null ? session?.name : undefined;
 }
 
 const hourMs = 3_600_000;
