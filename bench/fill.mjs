@@ -21,7 +21,7 @@ export async function fillBook(ask, { jobs, days = 30, say = () => {} }) {
   say('schedules, logs, workflows and the rest');
   const share = (part) => Math.max(20, Math.round(jobs * part));
   await ask(blocked, [share(0.001)]);
-  await ask(recurring, [share(0.004), 24]);
+  await ask(recurring, [share(0.002), 24]);
   await ask(logs);
   await ask(workflows, [share(0.02), days]);
   for (const text of small) await ask(text, [share(0.01), days]);

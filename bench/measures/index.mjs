@@ -6,6 +6,7 @@
 //   statements  it asks what statements take; PostgreSQL then counts them all
 //   measure(bench, contestant) → { values: { key: number }, detail }
 import { bulk } from './bulk.mjs';
+import { dashboards } from './dashboards.mjs';
 import { drain } from './drain.mjs';
 import { due } from './due.mjs';
 import { flow } from './flow.mjs';
@@ -37,4 +38,5 @@ export const measures = [
   steps,
   logs,
   pages,
+  dashboards,
 ];

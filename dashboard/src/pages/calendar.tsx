@@ -31,7 +31,10 @@ export function CalendarPage({ params }: PageProps) {
   const mayAll = useMay('listCalendarJobs');
   // Not kept fresh: it would change under the hands of whoever edits it.
   const { data, error, again } = useOnce(`calendar ${name} ${mayAll}`, async (signal) => {
-    const [calendar, { jobs }] = await Promise.all([getCalendar(name, signal), mayAll ? listCalendarJobs(name, signal) : { jobs: [] }]);
+    const [calendar, { jobs }] = await Promise.all([
+      getCalendar(name, signal),
+      mayAll ? listCalendarJobs(name, signal) : { jobs: [] },
+    ]);
     return { calendar, jobs };
   });
   return (
