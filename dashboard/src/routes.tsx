@@ -71,6 +71,11 @@ export const routes: Route[] = [
     page: later(() => import('./pages/alert_rule.tsx'), 'NewAlertRulePage'),
   },
   { path: 'alerts/channels', needs: 'listChannels', page: later(() => import('./pages/channels.tsx'), 'ChannelsPage') },
+  {
+    path: 'alerts/subscriptions',
+    needs: 'listSubscriptions',
+    page: later(() => import('./pages/subscriptions.tsx'), 'SubscriptionsPage'),
+  },
   { path: 'alerts/silences', needs: 'listSilences', page: later(() => import('./pages/silences.tsx'), 'SilencesPage') },
   {
     path: 'alerts/deliveries',

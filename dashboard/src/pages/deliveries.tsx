@@ -24,13 +24,15 @@ const states = [
 export function DeliveriesPage() {
   const { filters } = useFilters();
   const channel = filters.get('channel') ?? '';
+  const subscription = filters.get('subscription') ?? '';
+  const of = { ...(channel === '' ? {} : { channel }), ...(subscription === '' ? {} : { subscription }) };
   const chosen = filters.get('state') ?? '';
   const state = chosen === 'any' ? undefined : chosen === '' ? 'dead' : chosen;
   const pages = usePages(
-    `deliveries ${chosen} ${channel}`,
+    `deliveries ${chosen} ${JSON.stringify(of)}`,
     ({ delivery_id }: Delivery) => delivery_id,
     async (cursor, signal) => {
-      const page = await listDeliveries({ state, channel, cursor, limit: 50 }, signal);
+      const page = await listDeliveries({ state, ...of, cursor, limit: 50 }, signal);
       return { rows: page.deliveries, next: page.next_cursor };
     },
   );
@@ -38,11 +40,14 @@ export function DeliveriesPage() {
   const { ask, dialog } = useConfirm();
   const redriveAll = () =>
     ask({
-      title: channel === '' ? 'Send all again that were given up?' : `Send all of ${channel} again?`,
+      title:
+        Object.keys(of).length === 0
+          ? 'Send all again that were given up?'
+          : `Send all of ${channel || subscription} again?`,
       text: 'Each is sent as if it were new, with the same id: a receiver that has seen it may drop it.',
       verb: 'Send again',
       act: async () => {
-        const { redriven } = await redriveDeliveries(channel === '' ? {} : { channel });
+        const { redriven } = await redriveDeliveries(of);
         pages.refresh();
         act(() => Promise.resolve({ text: `${count(redriven, 'delivery', 'deliveries')} will be sent again.` }));
       },
@@ -74,6 +79,7 @@ export function DeliveriesPage() {
       <div className="filter-bar">
         <FilterSelect name="state" label="State" options={states} />
         <FilterText name="channel" label="Channel" search />
+        <FilterText name="subscription" label="Subscription" />
       </div>
       <Table
         label="Deliveries, newest first"
@@ -84,8 +90,9 @@ export function DeliveriesPage() {
         empty={
           <Empty title={state === 'dead' ? 'Nothing was given up' : 'No delivery fits'}>
             <p>
-              What <a href={to('alerts', 'channels')}>channels</a> could not deliver in many attempts stands here, to be
-              sent again.
+              What <a href={to('alerts', 'channels')}>channels</a> and{' '}
+              <a href={to('alerts', 'subscriptions')}>subscriptions</a> could not deliver in many attempts stands here,
+              to be sent again.
             </p>
           </Empty>
         }
@@ -129,7 +136,7 @@ const columns: Column<Delivery>[] = [
     cell: ({ channel, subscription }) => (
       <span className="clip">
         {channel === null ? (
-          `subscription ${subscription ?? ''}`
+          <a href={to('alerts', 'deliveries', { subscription: subscription ?? '', state: 'any' })}>{subscription}</a>
         ) : (
           <a href={to('alerts', 'deliveries', { channel, state: 'any' })}>{channel}</a>
         )}

@@ -7,6 +7,7 @@ import { Chart } from '../parts/chart.tsx';
 import { curl, Empty } from '../parts/empty.tsx';
 import { SelectField, TextField } from '../parts/form.tsx';
 import { QueueLink } from '../parts/links.tsx';
+import { May } from '../parts/may.tsx';
 import { useOnce } from '../parts/once.ts';
 import { Pending } from '../parts/problem.tsx';
 import { type Column, Table } from '../parts/table.tsx';
@@ -118,7 +119,9 @@ function Busiest({ forecast, queue, type }: { forecast: Forecast; queue: string;
           </a>
         ))}
       </nav>
-      <MinuteJobs at={minute} queue={queue} type={type} />
+      <May call="getForecastMinute">
+        <MinuteJobs at={minute} queue={queue} type={type} />
+      </May>
     </section>
   );
 }

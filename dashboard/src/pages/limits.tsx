@@ -44,8 +44,10 @@ export function LimitsPage() {
   return (
     <>
       <LaneLimits />
-      <KeyLimits />
-      <FairQueues />
+      <May call="listKeyLimits">
+        <KeyLimits />
+        <FairQueues />
+      </May>
     </>
   );
 }

@@ -92,7 +92,9 @@ export function RetentionPage() {
           }
         />
       </div>
-      <Settings />
+      <May call="getSettings">
+        <Settings />
+      </May>
       {dialog}
       {editor}
     </section>
