@@ -59,7 +59,9 @@ describe('what a role may not do is not offered', { skip: noBrowser }, () => {
     await window.page.locator('main h1, main h2').first().waitFor();
     await window.settled();
     const names = await window.page
-      .locator('main button:visible:not([disabled]), main a.button:visible')
+      .locator(
+        'main button:visible:not([disabled]), main a.button:visible, main a[href*="/new"], main a[href$="/edit"]',
+      )
       .evaluateAll((found) => found.map((one) => (one.textContent ?? '').trim()));
     return names.filter((name) => name !== '' && !harmless.test(name));
   }

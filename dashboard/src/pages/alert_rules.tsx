@@ -56,6 +56,7 @@ export function AlertRulesPage() {
         empty={
           <Empty
             title="Nothing is watched yet"
+            needs="putAlertRule"
             command={curl('/alerts/rules/nightly', { kind: 'missed', type: 'backup', period_ms: 90_000_000 }).replace(
               'curl',
               'curl -X PUT',

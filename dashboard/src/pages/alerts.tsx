@@ -85,6 +85,7 @@ function Nothing({ filtered }: { filtered: boolean }) {
   return (
     <Empty
       title="Nothing is wrong"
+      needs="putAlertRule"
       command={curl('/alerts/rules/old-runs', { kind: 'backlog_age', queue: 'default', over_ms: 60_000 }).replace(
         'curl',
         'curl -X PUT',

@@ -32,6 +32,7 @@ export function CalendarsPage() {
         empty={
           <Empty
             title="No calendar yet"
+            needs="putCalendar"
             command={curl('/calendars/holidays', {
               timezone: 'Europe/Paris',
               exclude: [{ dates: ['12-25', '01-01'] }],

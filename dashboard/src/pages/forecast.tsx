@@ -53,7 +53,11 @@ export function ForecastPage() {
       </div>
       {data === undefined && <Pending error={error} />}
       {data !== undefined && data.runs === 0 && (
-        <Empty title="Nothing is planned" command={curl('/jobs', { type: 'echo', cron_expression: '0 * * * *' })}>
+        <Empty
+          title="Nothing is planned"
+          needs="createJob"
+          command={curl('/jobs', { type: 'echo', cron_expression: '0 * * * *' })}
+        >
           <p>The forecast counts the times of schedules and runs that wait for theirs. A first schedule:</p>
         </Empty>
       )}
@@ -184,7 +188,10 @@ const jobColumns: Column<MinuteJob>[] = [
         <None>no</None>
       ) : (
         <>
-          {durationWords(spread_ms)} · <a href={to('jobs', job_id, 'edit', { jitter_ms: String(spread_ms) })}>Edit</a>
+          {durationWords(spread_ms)}{' '}
+          <May call="updateJob">
+            · <a href={to('jobs', job_id, 'edit', { jitter_ms: String(spread_ms) })}>Edit</a>
+          </May>
         </>
       ),
   },

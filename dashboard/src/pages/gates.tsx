@@ -90,6 +90,7 @@ function Gates() {
         empty={
           <Empty
             title="All gates are open"
+            needs="setGate"
             command={curl('/gates/type/send-mail', { state: 'hold', note: 'provider is down' }).replace(
               'curl',
               'curl -X PUT',
@@ -206,7 +207,7 @@ function Breakers() {
         columns={breakerColumns(change, remove)}
         idOf={({ type }) => type}
         empty={
-          <Empty title="No breaker is set">
+          <Empty title="No breaker is set" needs="setBreaker">
             <p>A breaker closes the gate of a type by itself when too many of its attempts fail.</p>
           </Empty>
         }

@@ -147,7 +147,11 @@ function NoneFits() {
 
 function NothingYet() {
   return (
-    <Empty title="There are no jobs yet" command={curl('/jobs', { type: 'echo', cron_expression: '*/5 * * * *' })}>
+    <Empty
+      title="There are no jobs yet"
+      needs="createJob"
+      command={curl('/jobs', { type: 'echo', cron_expression: '*/5 * * * *' })}
+    >
       <p>
         A job says what to do, and when. <a href={to('jobs', 'new')}>Create a first one</a>, or do it from a terminal:
       </p>

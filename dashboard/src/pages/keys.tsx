@@ -74,7 +74,7 @@ export function KeysPage() {
         columns={[...columns, actionColumn(rotate, revoke)]}
         idOf={({ key_id }) => key_id}
         empty={
-          <Empty title="No key yet" command="punctual keys create --role admin">
+          <Empty title="No key yet" needs="createKey" command="punctual keys create --role admin">
             <p>
               This server is open: whoever reaches it is its admin. As soon as there is a key, every request needs one.
             </p>

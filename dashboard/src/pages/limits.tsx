@@ -106,6 +106,7 @@ function LaneLimits() {
         empty={
           <Empty
             title="No queue and no type is limited"
+            needs="setLaneLimit"
             command={curl('/limits/type/send-mail', { max_concurrency: 5 }).replace('curl', 'curl -X PUT')}
           >
             <p>A limit says how many runs go on at once, and how many start in a while:</p>
@@ -212,7 +213,11 @@ function KeyLimits() {
         columns={keyColumns(change, remove)}
         idOf={(limit) => limit.key}
         empty={
-          <Empty title="No key is limited" command={curl('/jobs', { type: 'echo', concurrency_key: 'customer-7' })}>
+          <Empty
+            title="No key is limited"
+            needs="createJob"
+            command={curl('/jobs', { type: 'echo', concurrency_key: 'customer-7' })}
+          >
             <p>
               Jobs with one concurrency_key share a limit: how many of them go on at once, and how many start in a
               while.

@@ -63,6 +63,7 @@ export function OperationsPage() {
         empty={
           <Empty
             title="No operation yet"
+            needs="createOperation"
             command={curl('/operations', { action: 'cancel', filter: { type: 'echo', tag: 'old' }, dry_run: true })}
           >
             <p>An operation cancels, retries, redrives or moves all that fits a filter. Count first what fits:</p>

@@ -101,7 +101,7 @@ function FirstStep({ stats }: { stats: Stats }) {
       ? 'npx punctual worker'
       : curl('/jobs', { type: 'echo', payload: { greeting: 'hello, world' } });
   return (
-    <Empty title="Nothing has run in the last hour" command={command}>
+    <Empty title="Nothing has run in the last hour" needs="createJob" command={command}>
       <p>
         {stats.workers.alive === 0 ? (
           'No worker is here, so nothing can run. Start one:'

@@ -32,7 +32,7 @@ export function QueuesPage() {
         columns={columnsOf({ change, pause, resume })}
         idOf={({ name }) => name}
         empty={
-          <Empty title="No queue yet" command={curl('/jobs', { type: 'echo', queue: 'mail' })}>
+          <Empty title="No queue yet" needs="createJob" command={curl('/jobs', { type: 'echo', queue: 'mail' })}>
             <p>A queue is made by the first job that names it:</p>
           </Empty>
         }

@@ -85,6 +85,7 @@ export function RetentionPage() {
           empty={
             <Empty
               title="All is kept alike"
+              needs="setRetention"
               command={curl('/retention/type/audit', { runs_days: 365 }).replace('curl', 'curl -X PUT')}
             >
               <p>A rule keeps the history of a queue or a type longer or shorter:</p>

@@ -91,6 +91,7 @@ export function SubscriptionsPage() {
         empty={
           <Empty
             title="Nobody has subscribed"
+            needs="putSubscription"
             command={curl('/events/subscriptions/warehouse', {
               url: 'https://etl.example.com/events',
               kinds: ['run.succeeded', 'run.failed'],

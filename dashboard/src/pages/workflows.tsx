@@ -77,7 +77,7 @@ export function WorkflowsPage() {
           filtered ? (
             <Empty title="No workflow fits" />
           ) : (
-            <Empty title="No workflow yet" command={curl('/workflows', first)}>
+            <Empty title="No workflow yet" needs="createWorkflow" command={curl('/workflows', first)}>
               <p>
                 A workflow is jobs with an order among them. <a href={to('workflows', 'new')}>Write one here</a>, or
                 begin one from a terminal:

@@ -121,7 +121,7 @@ function Several({ path, label, hint, value, errors, onChange, options }: Severa
         .join(),
     );
   return (
-    <fieldset className="group-of-fields">
+    <fieldset className="bare checks">
       <legend>{label}</legend>
       {options.map(([option, words]) => (
         <CheckField key={option} label={words} checked={chosen.has(option)} onChange={(on) => toggle(option, on)} />

@@ -88,7 +88,7 @@ export function JobFields({ draft, setDraft, errors, job }: Props) {
         />
         {!fixed && (
           <CheckField
-            label="Keep its payload, results and errors encrypted in the database"
+            label="Keep what it is given and answers encrypted in the database"
             checked={draft['encrypted'] === 'true'}
             onChange={(on) => set({ encrypted: String(on) })}
           />
