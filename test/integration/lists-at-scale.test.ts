@@ -29,7 +29,7 @@ const bench = <Module>(file: string): Promise<Module> =>
 const large = /^(jobs|waiting|ready|ended_runs|attempts|dead_letters|log_chunks|occurrences|audit)(_|$)/;
 const jobs = 30_000;
 /** Of one statement: it looks at some thousands of rows at most, and touches a few blocks for each. */
-const maxBlocks = 60_000;
+const maxBlocks = 30_000;
 
 describe('the first data of pages', () => {
   let house: House;

@@ -12,7 +12,7 @@ import type { Queryable } from './database.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
 /** Rows that one statement looks at. */
-const stepRows = 4_000;
+const stepRows = 2_000;
 /** A page takes no further step after so long. */
 const lookMs = 150;
 
