@@ -77,6 +77,7 @@ export async function samples(query) {
     workflow: await id('select workflow_id as id from punctual.workflows limit 1'),
     letter: await id('select run_id as id from punctual.dead_letters limit 1'),
     operation: await id('select operation_id as id from punctual.operations limit 1'),
+    artifact: await id('select sha256 as id from punctual.artifacts limit 1'),
     minute: new Date(Math.ceil(Date.now() / 3_600_000) * 3_600_000).toISOString(),
   };
 }

@@ -2,7 +2,7 @@
 // server would hear. Pages that are for others say so.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { Role } from '@punctual/contract';
+import { type Role, type Route, routes } from '@punctual/contract';
 import { FatalError } from '@punctual/sdk';
 import { calmTimes, noBrowser, openWindow, type Window } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
@@ -14,6 +14,8 @@ const harmless = /^(Look further|Look again|Look|Search|Show|Copy|Follow|Fit|Who
 describe('what a role may not do is not offered', { skip: noBrowser }, () => {
   let locked: LockedHouse & AsyncDisposable;
   const ids: Record<string, string> = {};
+  /** The calls of all pages that were opened. */
+  const asked = new Set<string>();
 
   before(async () => {
     locked = await openLockedHouse({ config: calmTimes });
@@ -40,6 +42,9 @@ describe('what a role may not do is not offered', { skip: noBrowser }, () => {
     const { secret } = await locked.makeKey(role, user_id === undefined ? {} : { user_id });
     const window = await openWindow({ house: locked.house, path: '#/jobs' });
     window.expectErrors(/401/);
+    window.page.on('request', (request) => {
+      if (request.method() === 'GET' && request.resourceType() === 'fetch') asked.add(operationOf(request.url()));
+    });
     await window.page.getByLabel('API key').fill(secret);
     await window.page.getByRole('button', { name: 'Sign in' }).click();
     await window.page.getByText('Signed in as').first().waitFor({ state: 'attached' });
@@ -127,7 +132,30 @@ describe('what a role may not do is not offered', { skip: noBrowser }, () => {
       );
     assert.ok(!(await offered(window, 'alerts/subscriptions')).includes('Change'), 'that is for admins');
   });
+
+  test('what pages ask for is what the measure of pages times', async () => {
+    const { pageCalls } = (await import(new URL('../../../bench/page_calls.mjs', import.meta.url).href)) as {
+      pageCalls: (of: object) => { gets: string[] }[];
+    };
+    const some = '019a2b3c-4d5e-7f60-8a1b-2c3d4e5f0000';
+    const run = { id: some };
+    const of = { job: some, recurring: some, workflow: some, letter: some, operation: some, artifact: 'a', minute: '' };
+    const timed = pageCalls({ ...of, failed: run, running: run, waiting: run, ready: run, blocked: run });
+    const known = new Set(timed.flatMap(({ gets }) => gets.map((get) => operationOf(`http://house/${get}`))));
+    assert.ok(asked.size > 30, `only ${asked.size} calls were seen`);
+    assert.deepEqual([...asked].filter((operation) => !known.has(operation)).sort(), []);
+  });
 });
+
+const gets = Object.values(routes as Record<string, Route>).filter(({ method }) => method === 'GET');
+
+/** The call that an address is, of those that fit the one with fewest open steps. */
+function operationOf(url: string): string {
+  const { pathname } = new URL(url);
+  const fitting = gets.filter(({ path }) => new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`).test(pathname));
+  const open = ({ path }: Route): number => path.split('{').length;
+  return fitting.sort((a, b) => open(a) - open(b))[0]?.operation ?? `${pathname}, which is no call of the contract`;
+}
 
 async function fill(client: LockedHouse['client'], ids: Record<string, string>): Promise<void> {
   const user_id = 'ada';
