@@ -6,7 +6,8 @@ export class UsageError extends Error {}
 export const usage = `Usage: npm run bench -- [options]
   --quick           one short round, with the strongest peer of each measure only; under a minute
   --only a,b        only these measures: submit, bulk, drain, lifecycle, latency, lateness, due, future, memory, and
-                    those that are left out unless named: schedules, flow, logs, and snapshot, which takes 3.5 minutes a
+                    those that are left out unless named: schedules, flow, logs, pages,
+                    dashboards, and snapshot, which takes 3.5 minutes a
                     round and contestant
   --rounds N        rounds of each measure (3 unless given; 1 with --quick)
   --no-peers        only Punctual

@@ -30,3 +30,15 @@ export async function startingTime(databaseUrl) {
   );
   return { claim, admit };
 }
+
+/** Every statement since then by the longest it took, without what the bench itself asks. */
+export async function slowestStatements(databaseUrl) {
+  return ask(
+    databaseUrl,
+    `select max_exec_time as ms, mean_exec_time as mean, calls::integer, left(regexp_replace(query, '\\s+', ' ', 'g'), 160) as query
+     from pg_stat_statements
+     where dbid = (select oid from pg_database where datname = current_database()) and query !~* 'pg_stat_statements'
+     order by max_exec_time desc
+     limit 40`,
+  );
+}

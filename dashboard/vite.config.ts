@@ -13,6 +13,7 @@ const api = [
     '/calendars',
     '/dead-letters',
     '/docs',
+    '/events',
     '/forecast',
     '/gates',
     '/jobs',

@@ -6,6 +6,7 @@
 //   statements  it asks what statements take; PostgreSQL then counts them all
 //   measure(bench, contestant) → { values: { key: number }, detail }
 import { bulk } from './bulk.mjs';
+import { dashboards } from './dashboards.mjs';
 import { drain } from './drain.mjs';
 import { due } from './due.mjs';
 import { flow } from './flow.mjs';
@@ -15,6 +16,7 @@ import { lateness } from './lateness.mjs';
 import { lifecycle } from './lifecycle.mjs';
 import { logs } from './logs.mjs';
 import { memory } from './memory.mjs';
+import { pages } from './pages.mjs';
 import { schedules } from './schedules.mjs';
 import { snapshot } from './snapshot.mjs';
 import { steps } from './steps.mjs';
@@ -35,4 +37,6 @@ export const measures = [
   flow,
   steps,
   logs,
+  pages,
+  dashboards,
 ];

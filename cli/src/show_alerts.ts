@@ -57,8 +57,9 @@ export function deliveryRow(delivery: Delivery, paint: Paint, now: number): stri
   ];
 }
 
-export const subscriptionHead = ['SUBSCRIPTION', 'EVENTS', 'TO', 'DUE', 'DEAD', 'READ UNTIL'];
+export const subscriptionHead = ['SUBSCRIPTION', 'STATE', 'EVENTS', 'TO', 'DUE', 'DEAD', 'READ UNTIL'];
 export function subscriptionRow(subscription: Subscription, _paint: Paint, now: number): string[] {
-  const { name, kinds, target, due, dead, read_until } = subscription;
-  return [name, kinds.join(', '), oneLine(target, max_chars), String(due), String(dead), ago(read_until, now)];
+  const { name, kinds, target, due, dead, read_until, paused_at } = subscription;
+  const state = paused_at === null ? 'on' : 'paused';
+  return [name, state, kinds.join(', '), oneLine(target, max_chars), String(due), String(dead), ago(read_until, now)];
 }

@@ -109,6 +109,7 @@ export const Subscription = Type.Object(
     read_until: described(Timestamp, { description: 'Runs that ended until then were looked at' }),
     due: Type.Integer({ description: 'Deliveries that are waiting' }),
     dead: Type.Integer({ description: 'Deliveries that were given up' }),
+    paused_at: described(nullable(Timestamp), { description: 'Nothing is sent since then' }),
     updated_at: Timestamp,
   },
   { description: 'Events that are sent to a webhook, as CloudEvents 1.0' },
@@ -137,6 +138,11 @@ export const Delivery = Type.Object(
 );
 export type Delivery = Static<typeof Delivery>;
 
+const Tested = Type.Object({
+  delivered: Type.Boolean(),
+  status: nullable(Type.Integer()),
+  error: nullable(Type.String()),
+});
 const Named = closed({ name: Label });
 const ByName = Type.Object({ name: Type.String() });
 
@@ -202,11 +208,7 @@ export const channelRoutes = {
     summary: 'Send a test now and say what came of it',
     params: Named,
     success: 200,
-    response: Type.Object({
-      delivered: Type.Boolean(),
-      status: nullable(Type.Integer()),
-      error: nullable(Type.String()),
-    }),
+    response: Tested,
     errors: ['invalid_input', 'alert_channel_not_found'],
   }),
   listDeliveries: route({
@@ -309,6 +311,48 @@ export const subscriptionRoutes = {
     params: Named,
     success: 200,
     response: ByName,
+    errors: ['invalid_input', 'subscription_not_found'],
+  }),
+  testSubscription: route({
+    method: 'POST',
+    path: '/events/subscriptions/{name}/test',
+    operation: 'testSubscription',
+    access: { role: 'operator', rows: 'all' },
+    audit: 'subscription',
+    tag: 'events',
+    summary: 'Send a test event now and say what came of it',
+    description:
+      'A CloudEvent of the type `punctual.test`, signed like the others, also while the subscription is paused.',
+    params: Named,
+    success: 200,
+    response: Tested,
+    errors: ['invalid_input', 'subscription_not_found'],
+  }),
+  pauseSubscription: route({
+    method: 'POST',
+    path: '/events/subscriptions/{name}/pause',
+    operation: 'pauseSubscription',
+    access: { role: 'operator', rows: 'all' },
+    audit: 'subscription',
+    tag: 'events',
+    summary: 'Send nothing until it is resumed',
+    description: 'What happens meanwhile is sent afterwards, as long as retention keeps it.',
+    params: Named,
+    success: 200,
+    response: Subscription,
+    errors: ['invalid_input', 'subscription_not_found'],
+  }),
+  resumeSubscription: route({
+    method: 'POST',
+    path: '/events/subscriptions/{name}/resume',
+    operation: 'resumeSubscription',
+    access: { role: 'operator', rows: 'all' },
+    audit: 'subscription',
+    tag: 'events',
+    summary: 'Send again, from where it was paused',
+    params: Named,
+    success: 200,
+    response: Subscription,
     errors: ['invalid_input', 'subscription_not_found'],
   }),
 } as const;

@@ -1,4 +1,4 @@
-// The calls about alerts: what is wrong, rules, silences, channels, deliveries.
+// The calls about alerts and events: what is wrong, rules, silences, channels, subscriptions, deliveries.
 import type {
   Alert,
   AlertRule,
@@ -7,7 +7,9 @@ import type {
   PutAlertRule,
   PutChannel,
   PutSilence,
+  PutSubscription,
   Silence,
+  Subscription,
 } from '@punctual/contract';
 import { at, get, type Query, send, sendFar } from './request.ts';
 
@@ -31,11 +33,26 @@ export const listChannels = (signal: AbortSignal) => get<{ channels: Channel[] }
 export const putChannel = (name: string, body: PutChannel) =>
   send<Channel & { secret: string | null }>('PUT', at('alerts', 'channels', name), body);
 export const deleteChannel = (name: string) => send<{ name: string }>('DELETE', at('alerts', 'channels', name));
-export const testChannel = (name: string) =>
-  sendFar<{ delivered: boolean; status: number | null; error: string | null }>(at('alerts', 'channels', name, 'test'));
+/** What came of a test. */
+export interface Tested {
+  delivered: boolean;
+  status: number | null;
+  error: string | null;
+}
+export const testChannel = (name: string) => sendFar<Tested>(at('alerts', 'channels', name, 'test'));
+
+const subscription = (name: string, ...more: string[]) => at('events', 'subscriptions', name, ...more);
+export const listSubscriptions = (signal: AbortSignal) =>
+  get<{ subscriptions: Subscription[] }>('events/subscriptions', signal);
+export const putSubscription = (name: string, body: PutSubscription) =>
+  send<Subscription & { secret: string | null }>('PUT', subscription(name), body);
+export const deleteSubscription = (name: string) => send<{ name: string }>('DELETE', subscription(name));
+export const pauseSubscription = (name: string) => send<Subscription>('POST', subscription(name, 'pause'));
+export const resumeSubscription = (name: string) => send<Subscription>('POST', subscription(name, 'resume'));
+export const testSubscription = (name: string) => sendFar<Tested>(subscription(name, 'test'));
 
 export const listDeliveries = (query: Query, signal: AbortSignal) =>
   get<{ deliveries: Delivery[]; next_cursor: string | null }>('alerts/deliveries', signal, query);
 export const redriveDelivery = (id: string) => send<Delivery>('POST', at('alerts', 'deliveries', id, 'redrive'));
-export const redriveDeliveries = (body: { channel?: string }) =>
+export const redriveDeliveries = (body: { channel?: string; subscription?: string }) =>
   send<{ redriven: number }>('POST', 'alerts/deliveries/redrive', body);

@@ -5,6 +5,7 @@ import { useStats } from './live.ts';
 import { SignedIn } from './pages/login.tsx';
 import { Banner } from './parts/banner.tsx';
 import { KeysHelp, useKeys } from './parts/keys.tsx';
+import { MayOrSay } from './parts/may.tsx';
 import { Pending } from './parts/problem.tsx';
 import { SecretOnce } from './parts/secret_once.tsx';
 import { Shell } from './parts/shell.tsx';
@@ -46,7 +47,9 @@ function App() {
               <Nothing where={where} />
             ) : (
               <Suspense fallback={<Pending error={undefined} />}>
-                <found.page key={where} params={found.params} query={place.query} />
+                <MayOrSay call={found.needs}>
+                  <found.page key={where} params={found.params} query={place.query} />
+                </MayOrSay>
               </Suspense>
             )}
           </SignedIn>

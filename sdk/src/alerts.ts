@@ -48,5 +48,10 @@ export function eventCalls(call: Call) {
     /** Sends events to a webhook as CloudEvents. Answers the secret if it was made just now. */
     put: (name: string, body: PutSubscription) => call(routes.putSubscription, { params: { name }, body }),
     delete: (name: string) => call(routes.deleteSubscription, { params: { name } }),
+    /** Sends a test event now; answers what came of it. */
+    test: (name: string) => call(routes.testSubscription, { params: { name } }),
+    /** Sends nothing until it is resumed; then it goes on where it stopped. */
+    pause: (name: string) => call(routes.pauseSubscription, { params: { name } }),
+    resume: (name: string) => call(routes.resumeSubscription, { params: { name } }),
   };
 }

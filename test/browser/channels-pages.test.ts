@@ -97,9 +97,63 @@ describe('channels in the dashboard', { skip: noBrowser }, () => {
     await page.getByRole('table').getByText('Arrived').first().waitFor();
   });
 
-  test('both pages can be used on a phone and in the dark', async () => {
+  test('a subscription to events is set up, tested, paused, changed and removed; its deliveries are shown', async () => {
+    receiver.answer = (_call, response) => void response.writeHead(204).end();
+    await using window = await look('#/alerts/subscriptions');
+    const { page } = window;
+    window.expectErrors(/400/);
+    await page.getByText('Nobody has subscribed').waitFor();
+    await window.screenshot('subscriptions-none');
+    await page.getByRole('button', { name: 'New subscription' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('etl');
+    await dialog.getByLabel('URL').fill('ftp://nowhere');
+    await dialog.getByLabel('a run succeeded').check();
+    await dialog.getByLabel('Note').fill(evil);
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.locator('.field-error').first().waitFor();
+    await window.screenshot('subscription-dialog');
+    await window.checkAccess();
+    await dialog.getByLabel('URL').fill(receiver.url('/etl'));
+    await dialog.getByLabel('Only of the type').fill('pay');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    assert.match((await page.locator('dialog pre').textContent()) ?? '', /^whsec_/);
+    await page.getByRole('button', { name: 'I have kept it' }).click();
+    const row = page.getByRole('row').filter({ hasText: 'etl' });
+    await row.getByText('run.succeeded, run.failed').waitFor();
+    await row.getByRole('button', { name: 'Test' }).click();
+    await page.getByText('etl: the test has arrived (answer 204)').waitFor();
+    await row.getByRole('button', { name: 'Pause' }).click();
+    await dialog.getByRole('button', { name: 'Pause' }).click();
+    await row.getByText('Paused').waitFor();
+    await window.screenshot('subscriptions');
+    await window.checkAccess();
+    await row.getByRole('button', { name: 'Resume' }).click();
+    await row.getByText('On', { exact: true }).waitFor();
+    await row.getByRole('button', { name: 'Change' }).click();
+    assert.equal(await dialog.getByLabel('a run failed').isChecked(), true);
+    await dialog.getByLabel('a run succeeded').uncheck();
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await row.getByText('run.succeeded').waitFor({ state: 'detached' });
+    await house.client.jobs.create({ type: 'pay', max_retries: 0 });
+    await receiver.got('/etl', 2);
+    await row.getByRole('link', { name: 'etl' }).click();
+    await page.getByRole('table').getByText('run.failed').first().waitFor();
+    await page.getByRole('table').getByText('Arrived').first().waitFor();
+    await window.go('#/alerts/subscriptions');
+    await row.getByRole('button', { name: 'Remove' }).click();
+    await dialog.getByRole('button', { name: 'Remove' }).click();
+    await page.getByText('Nobody has subscribed').waitFor();
+    assert.equal(await page.locator('img').count(), 0);
+  });
+
+  test('these pages can be used on a phone and in the dark', async () => {
+    await house.client.events.subscriptions.put('etl', {
+      url: receiver.url('/etl'),
+      kinds: ['run.failed', 'run.dead'],
+    });
     await using window = await openWindow({ house, size: 'phone', colours: 'dark' });
-    for (const place of ['alerts/channels', 'alerts/deliveries?state=any']) {
+    for (const place of ['alerts/channels', 'alerts/subscriptions', 'alerts/deliveries?state=any']) {
       await window.go(`#/${place}`);
       await window.page.locator('main .table').waitFor();
       await window.checkWidth();

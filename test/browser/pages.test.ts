@@ -108,6 +108,94 @@ describe('the pages of the dashboard', { skip: noBrowser }, () => {
     await queues.getByRole('link', { name: 'crowded' }).waitFor();
   });
 
+  test('a call of a URL is made by the form, with its body, what is expected of it, and what it waits for', async () => {
+    await using window = await open('#/jobs/new');
+    const { page } = window;
+    await page.getByLabel('Name').fill('A hook');
+    await page.getByLabel('A call of a URL').check();
+    await page.getByLabel('URL', { exact: true }).fill('https://example.com/hook');
+    await page.getByLabel('Expected statuses').fill('200, soon');
+    await page.getByLabel('Body').fill('{"order": "{{payload.order}}"}');
+    await page.getByLabel('Payload').fill('{"order": 7}');
+    await page.getByText('Retries, limits and more').click();
+    await page.getByLabel('Waits for').fill('not an id');
+    await page.getByLabel('Spread by').fill('0.5');
+    await page.getByLabel('Concurrency key').fill('customer-7');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByText('must be whole numbers with commas between them').waitFor();
+    await page.getByText('"not an id" is not an id and how it must end').waitFor();
+    await page.waitForFunction('document.activeElement?.getAttribute("aria-invalid") === "true"');
+    await window.screenshot('job-form-http', { fullPage: true });
+    await window.checkAccess();
+    await page.getByLabel('Expected statuses').fill('200, 404');
+    await page.getByLabel('Waits for').fill(`${ids['waiting']?.job_id} any_end\n${ids['long']?.run_id}`);
+    await page.getByRole('button', { name: 'Create' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'A hook', level: 1 }).waitFor();
+    const { jobs } = await house.client.jobs.list({ name: 'A hook' });
+    const job = await house.client.jobs.get(jobs[0]?.job_id ?? '');
+    assert.deepEqual(job.executor, {
+      kind: 'http',
+      url: 'https://example.com/hook',
+      method: 'POST',
+      body: { order: '{{payload.order}}' },
+      expect: [200, 404],
+    });
+    assert.equal(job.backoff?.jitter, 0.5);
+    assert.equal(job.concurrency_key, 'customer-7');
+    assert.deepEqual(
+      job.depends_on?.map(({ run_id, on }) => [run_id, on]),
+      [
+        [ids['waiting']?.run_id, 'any_end'],
+        [ids['long']?.run_id, 'success'],
+      ],
+    );
+    await house.client.jobs.cancel(job.job_id);
+  });
+
+  test('a program is made by the form, with its environment and its limits, and cloned with all of it', async () => {
+    await using window = await open('#/jobs/new');
+    const { page } = window;
+    window.expectErrors(/400/);
+    await page.getByLabel('Name').fill('A backup');
+    await page.getByLabel('A program').check();
+    await page.getByLabel('Command').fill('backup\n--all');
+    await page.getByLabel('Environment').fill('MODE full');
+    await page.getByLabel('Memory, MB').fill('256');
+    await page.getByLabel('Fatal exit codes').fill('64, 65');
+    await page.getByLabel('It reaches').selectOption('no_network');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByText('"MODE full" is not NAME=value').waitFor();
+    await page.getByLabel('Environment').fill('MODE=full\nURL=https://a.example/?a=b');
+    await page.getByLabel('Processes').fill('0');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.locator('.field-error').first().waitFor();
+    await page.getByLabel('Processes').fill('4');
+    await window.screenshot('job-form-shell', { fullPage: true });
+    await window.checkAccess();
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('heading', { name: 'A backup', level: 1 }).waitFor();
+    const wanted = {
+      kind: 'shell',
+      command: ['backup', '--all'],
+      env: { MODE: 'full', URL: 'https://a.example/?a=b' },
+      fatal_exit_codes: [64, 65],
+      limits: { memory_mb: 256, processes: 4 },
+      sandbox: 'no_network',
+    };
+    const made = await house.client.jobs.list({ name: 'A backup' });
+    assert.deepEqual(made.jobs[0]?.executor, wanted);
+    await window.go(`#/jobs/new?from=${made.jobs[0]?.job_id}`);
+    await page.getByRole('heading', { name: 'Clone a job' }).waitFor();
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('heading', { name: 'A backup copy', level: 1 }).waitFor();
+    const copy = await house.client.jobs.list({ name: 'A backup copy' });
+    assert.deepEqual(copy.jobs[0]?.executor, wanted);
+    await window.go(`#/jobs/${made.jobs[0]?.job_id}/edit`);
+    assert.equal(await page.getByLabel('Environment').isDisabled(), true, 'what runs it is fixed');
+    for (const { job_id } of [...made.jobs, ...copy.jobs]) await house.client.jobs.cancel(job_id);
+  });
+
   test('a job is made by the form: errors stand at their fields, the preview tells of the clocks', async () => {
     await using window = await open('#/jobs/new');
     const { page } = window;

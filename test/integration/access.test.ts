@@ -221,6 +221,9 @@ const table: Record<string, Row> = {
     body: { url: 'https://example.com/', kinds: ['run.failed'] },
   },
   deleteSubscription: { ...admin, params: () => ({ name: 'nothing' }), allowed: [404] },
+  testSubscription: { ...operator, params: () => ({ name: 'nothing' }), allowed: [404] },
+  pauseSubscription: { ...operator, params: () => ({ name: 'nothing' }), allowed: [404] },
+  resumeSubscription: { ...operator, params: () => ({ name: 'nothing' }), allowed: [404] },
   getHealth: { role: 'open', rows: 'shared' },
   getReady: { role: 'open', rows: 'shared' },
 };

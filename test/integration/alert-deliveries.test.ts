@@ -402,6 +402,35 @@ describe('events', () => {
     await query(`delete from punctual.ended_runs`);
   });
 
+  test('a subscription that is paused sends nothing, and then goes on where it stopped', async () => {
+    const { subscriptions } = events;
+    const { secret } = await subscriptions.put('resting', {
+      url: receiver.url('/resting'),
+      kinds: ['run.succeeded', 'alert.firing'],
+    });
+    const { paused_at } = await subscriptions.pause('resting');
+    assert.equal((await subscriptions.pause('resting')).paused_at, paused_at, 'paused twice is paused once');
+    const { job_id } = await house.client.jobs.create({ type: 'echo' });
+    await house.ended(job_id);
+    await house.client.alerts.rules.put('rested', { kind: 'missed', queue: 'none', period_ms: 100 });
+    await eventually(async () => assert.equal((await subscriptions.get('resting')).due, 1));
+    await eventually(async () => assert.equal((await house.client.alerts.list({ rule: 'rested' })).alerts.length, 1));
+    assert.deepEqual(await subscriptions.test('resting'), { delivered: true, status: 204, error: null });
+    const [tried] = await receiver.got('/resting', 1);
+    assert.ok(new Webhook(secret ?? '').verify(tried?.body ?? '', tried?.headers as Record<string, string>));
+    assert.equal(tried?.json['type'], 'punctual.test');
+    assert.equal(receiver.of('/resting').length, 1, 'nothing else was sent');
+    assert.equal((await subscriptions.resume('resting')).paused_at, null);
+    await eventually(() => {
+      const types = receiver.of('/resting').map(({ json }) => json['type']);
+      assert.ok(types.includes('punctual.run.succeeded') && types.includes('punctual.alert.firing'), types.join());
+    });
+    await house.client.alerts.rules.delete('rested');
+    await subscriptions.delete('resting');
+    for (const move of ['test', 'pause', 'resume'] as const)
+      await assert.rejects(subscriptions[move]('resting'), { code: 'subscription_not_found' });
+  });
+
   test('subscriptions that cannot be are refused', async () => {
     const { subscriptions } = events;
     await assert.rejects(subscriptions.put('x', { url: 'http://a.example/', kinds: [] }), { code: 'invalid_input' });

@@ -86,7 +86,11 @@ test('subscriptions to events are made, listed and removed', async () => {
     'run.dead',
   ];
   assert.match(await succeeds(words), /^run.failed, run.dead go to http.*\/e\nits secret/);
-  assert.match(await succeeds(['alerts', 'subscriptions']), /etl +run.failed, run.dead/);
+  assert.match(await succeeds(['alerts', 'subscriptions']), /etl +on +run.failed, run.dead/);
+  assert.match(await succeeds(['alerts', 'subscribe', 'etl', '--test']), /^the test has arrived/);
+  assert.equal(await succeeds(['alerts', 'subscribe', 'etl', '--pause']), 'the subscription etl is paused\n');
+  assert.match(await succeeds(['alerts', 'subscriptions']), /etl +paused/);
+  assert.equal(await succeeds(['alerts', 'subscribe', 'etl', '--resume']), 'the subscription etl goes on\n');
   await succeeds(['alerts', 'subscribe', 'etl', '--remove']);
 });
 

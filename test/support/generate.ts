@@ -57,9 +57,18 @@ export function pathsFile(all: Record<string, Route> = routes): string {
   const lines = Object.entries(all).map(
     ([name, { method, path }]) => `  ${name}: { method: '${method}', path: '${path}' },`,
   );
+  const doors = Object.entries(all).map(([name, { access }]) => {
+    if (access === 'open') return `  ${name}: 'open',`;
+    return `  ${name}: { role: '${access.role}', rows: '${access.rows}' },`;
+  });
   return `// Made from the tables of routes by \`npm run docs\`: what plain.ts needs of them.
 export const paths = {
 ${lines.join('\n')}
+} as const;
+
+/** Who may call each. */
+export const doors = {
+${doors.join('\n')}
 } as const;
 `;
 }

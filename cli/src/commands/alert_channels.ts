@@ -59,6 +59,9 @@ export function addChannels(alerts: Command): void {
   for (const { option } of subscriptionFlags) subscribe.addOption(option);
   subscribe
     .option('--remove', 'Send them no longer')
+    .option('--test', 'Send a test event now and say what came of it')
+    .option('--pause', 'Send nothing until it is resumed')
+    .option('--resume', 'Send again, from where it was paused')
     .addHelpText('after', '\nExample:\n  punctual alerts subscribe etl --to https://e.example.com/ --event run.failed')
     .action(remotely(putSubscription));
 }
@@ -94,7 +97,13 @@ async function channelOf(given: Given): Promise<PutChannel> {
 
 /** Exit code 1: it did not arrive. */
 async function testChannel({ client, output }: ClientSession, name: string): Promise<number> {
-  const { delivered, status, error } = await client.alerts.channels.test(name);
+  return sayTested(output, await client.alerts.channels.test(name));
+}
+
+function sayTested(
+  output: ClientSession['output'],
+  { delivered, status, error }: { delivered: boolean; status: number | null; error: string | null },
+): number {
   if (output.asJson) output.json({ delivered, status, error });
   else
     output.line(
@@ -137,12 +146,19 @@ async function listSubscriptions({ client, output }: ClientSession): Promise<voi
   printPage({ next_cursor: null }, page.subscriptions, print);
 }
 
-async function putSubscription({ client, output }: ClientSession, name: string, given: Given): Promise<void> {
+async function putSubscription({ client, output }: ClientSession, name: string, given: Given): Promise<number | void> {
   if (given.remove === true) {
     const removed = await client.events.subscriptions.delete(name);
     return output.asJson ? output.json(removed) : output.line(`the subscription ${name} is removed`);
   }
-  const { to: url } = given as { to?: string };
+  const { to: url, test, pause, resume } = given as { to?: string; test?: true; pause?: true; resume?: true };
+  if (test === true) return sayTested(output, await client.events.subscriptions.test(name));
+  if (pause === true || resume === true) {
+    const moved = await client.events.subscriptions[pause === true ? 'pause' : 'resume'](name);
+    return output.asJson
+      ? output.json(moved)
+      : output.line(`the subscription ${name} ${moved.paused_at === null ? 'goes on' : 'is paused'}`);
+  }
   const { kinds, ...rest } = valuesOf(subscriptionFlags, given) as Partial<PutSubscription>;
   if (url === undefined || kinds === undefined) throw new UsageError('Give --to, and --event at least once.');
   const subscription = await client.events.subscriptions.put(name, { url, kinds, ...rest });

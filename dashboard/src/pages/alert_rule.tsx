@@ -39,7 +39,7 @@ export function NewAlertRulePage() {
 
 export function AlertRulePage({ params }: PageProps) {
   const name = params['name'] ?? '';
-  const operates = useMay('operator');
+  const operates = useMay('putAlertRule');
   // Not kept fresh: it would change under the hands of whoever edits it.
   const [saved, setSaved] = useState(false);
   const { data, error, again } = useOnce(`alert rule ${name}`, (signal) => getAlertRule(name, signal));

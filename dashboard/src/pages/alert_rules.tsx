@@ -16,7 +16,7 @@ import { useMay } from '../session.ts';
 const liveMs = 5_000;
 
 export function AlertRulesPage() {
-  const operates = useMay('operator');
+  const operates = useMay('putAlertRule');
   const { data, error, refresh } = useLive('alert rules', listAlertRules, liveMs);
   const { act, said } = useAct();
   const { ask, dialog } = useConfirm();
@@ -56,6 +56,7 @@ export function AlertRulesPage() {
         empty={
           <Empty
             title="Nothing is watched yet"
+            needs="putAlertRule"
             command={curl('/alerts/rules/nightly', { kind: 'missed', type: 'backup', period_ms: 90_000_000 }).replace(
               'curl',
               'curl -X PUT',
@@ -110,6 +111,7 @@ const columns: Column<AlertRule>[] = [
 
 const actionColumn = (turn: (rule: AlertRule) => void, remove: (rule: AlertRule) => void): Column<AlertRule> => ({
   title: 'Actions',
+  needs: 'putAlertRule',
   width: '11rem',
   cell: (rule) => (
     <span className="row-actions">

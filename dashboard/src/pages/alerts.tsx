@@ -39,7 +39,7 @@ export function AlertsPage() {
 }
 
 function Firing({ rule }: { rule: string }) {
-  const operates = useMay('operator');
+  const operates = useMay('acknowledgeAlert');
   const author = useAuthor();
   const { ask, dialog } = useConfirm();
   const { edit, editor } = useEditor();
@@ -85,6 +85,7 @@ function Nothing({ filtered }: { filtered: boolean }) {
   return (
     <Empty
       title="Nothing is wrong"
+      needs="putAlertRule"
       command={curl('/alerts/rules/old-runs', { kind: 'backlog_age', queue: 'default', over_ms: 60_000 }).replace(
         'curl',
         'curl -X PUT',
@@ -184,6 +185,7 @@ const alertColumns: Column<Alert>[] = [
 
 const actionColumn = (acknowledge: (alert: Alert) => void, silence: (alert: Alert) => void): Column<Alert> => ({
   title: 'Actions',
+  needs: 'acknowledgeAlert',
   width: '12.5rem',
   cell: (alert) => (
     <span className="row-actions">

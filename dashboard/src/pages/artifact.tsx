@@ -35,7 +35,7 @@ export function ArtifactPage({ params }: PageProps) {
 
 function View({ artifact }: { artifact: Artifact }) {
   const { sha256, name, size, content_type, created_at, used_at } = artifact;
-  const operates = useMay('operator');
+  const operates = useMay('deleteArtifact');
   const { ask, dialog } = useConfirm();
   const shown = name ?? 'Artifact without a name';
   const remove = () =>

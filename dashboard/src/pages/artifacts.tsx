@@ -25,7 +25,7 @@ export function ArtifactsPage() {
         columns={columns}
         idOf={orderOf}
         empty={
-          <Empty title="No file is stored yet" command="punctual artifacts upload ./backup-tool">
+          <Empty title="No file is stored yet" needs="createArtifact" command="punctual artifacts upload ./backup-tool">
             <p>
               An artifact is a file known by its content: a program that jobs run, or one that a run published with{' '}
               <code>ctx.publish</code>.

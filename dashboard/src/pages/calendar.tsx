@@ -7,12 +7,14 @@ import { readWindows, windowsText } from '../parts/calendar_text.ts';
 import { useConfirm } from '../parts/dialog.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { Field, fieldErrors, TextField } from '../parts/form.tsx';
+import { May } from '../parts/may.tsx';
 import { useOnce } from '../parts/once.ts';
 import { Pending, ProblemNote } from '../parts/problem.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { When } from '../parts/when.tsx';
 import { to } from '../place.ts';
 import type { PageProps } from '../routes.tsx';
+import { useMay } from '../session.ts';
 
 export function NewCalendarPage() {
   return (
@@ -26,9 +28,13 @@ export function NewCalendarPage() {
 
 export function CalendarPage({ params }: PageProps) {
   const name = params['name'] ?? '';
+  const mayAll = useMay('listCalendarJobs');
   // Not kept fresh: it would change under the hands of whoever edits it.
-  const { data, error, again } = useOnce(`calendar ${name}`, async (signal) => {
-    const [calendar, { jobs }] = await Promise.all([getCalendar(name, signal), listCalendarJobs(name, signal)]);
+  const { data, error, again } = useOnce(`calendar ${name} ${mayAll}`, async (signal) => {
+    const [calendar, { jobs }] = await Promise.all([
+      getCalendar(name, signal),
+      mayAll ? listCalendarJobs(name, signal) : { jobs: [] },
+    ]);
     return { calendar, jobs };
   });
   return (
@@ -40,7 +46,7 @@ export function CalendarPage({ params }: PageProps) {
         <>
           <Heading calendar={data.calendar} />
           <CalendarForm key={data.calendar.version} calendar={data.calendar} onSaved={again} />
-          <Users jobs={data.jobs} total={data.calendar.jobs} />
+          {mayAll && <Users jobs={data.jobs} total={data.calendar.jobs} />}
         </>
       )}
     </section>
@@ -76,9 +82,11 @@ function Heading({ calendar }: { calendar: Calendar }) {
         changed <When at={calendar.updated_at} />, version {calendar.version}
       </span>
       <div className="actions">
-        <button type="button" className="plain danger" onClick={remove}>
-          Remove
-        </button>
+        <May call="deleteCalendar">
+          <button type="button" className="plain danger" onClick={remove}>
+            Remove
+          </button>
+        </May>
       </div>
       {dialog}
     </div>
@@ -153,7 +161,9 @@ function CalendarForm({ calendar, onSaved }: { calendar?: Calendar; onSaved?: ()
       </div>
       {error !== undefined && <ProblemNote error={error} />}
       <div className="actions">
-        <button type="submit">{calendar === undefined ? 'Create' : 'Save'}</button>
+        <May call="putCalendar">
+          <button type="submit">{calendar === undefined ? 'Create' : 'Save'}</button>
+        </May>
         <span role="status" className="created">
           {saved && 'Saved. Schedules follow from now on; times already planned stay.'}
         </span>

@@ -5,6 +5,7 @@ import { useLive } from '../live.ts';
 import { count, whole } from '../parts/bits.tsx';
 import { windowWords } from '../parts/calendar_text.ts';
 import { curl, Empty } from '../parts/empty.tsx';
+import { May } from '../parts/may.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { When } from '../parts/when.tsx';
 import { to } from '../place.ts';
@@ -16,9 +17,11 @@ export function CalendarsPage() {
       <div className="heading">
         <h1>Calendars</h1>
         <div className="actions">
-          <a className="button" href={to('new-calendar')}>
-            New calendar
-          </a>
+          <May call="putCalendar">
+            <a className="button" href={to('new-calendar')}>
+              New calendar
+            </a>
+          </May>
         </div>
       </div>
       <Table
@@ -29,6 +32,7 @@ export function CalendarsPage() {
         empty={
           <Empty
             title="No calendar yet"
+            needs="putCalendar"
             command={curl('/calendars/holidays', {
               timezone: 'Europe/Paris',
               exclude: [{ dates: ['12-25', '01-01'] }],

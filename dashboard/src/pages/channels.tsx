@@ -1,10 +1,8 @@
 // How people are told of alerts, at #/alerts/channels: webhooks, Slack, e-mail. What is secret is never shown back.
 import type { Channel, ChannelKind } from '@punctual/contract';
-import { useState } from 'react';
 import { deleteChannel, listChannels, putChannel, testChannel } from '../api_alerts.ts';
 import { useLive } from '../live.ts';
-import { useAct } from '../parts/actions.tsx';
-import { AlertNav } from '../parts/alert_bits.tsx';
+import { AlertNav, useTest } from '../parts/alert_bits.tsx';
 import { whole } from '../parts/bits.tsx';
 import { channelFields, channelOf, channelWords } from '../parts/channel_fields.ts';
 import { useConfirm } from '../parts/dialog.tsx';
@@ -22,8 +20,8 @@ export function ChannelsPage() {
   const { data, error, refresh } = useLive('channels', listChannels, 5_000);
   const { edit, editor } = useEditor();
   const { ask, dialog } = useConfirm();
-  const { test, testing, said } = useTest();
-  const operates = useMay('operator');
+  const { test, testing, said } = useTest(testChannel);
+  const operates = useMay('putChannel');
   const change = (kind: ChannelKind, known?: Channel) =>
     edit({
       title: known === undefined ? `New channel: ${channelWords[kind]}` : `Change the channel ${known.name}`,
@@ -89,27 +87,6 @@ export function ChannelsPage() {
   );
 }
 
-/** Tries a channel, one at a time, and says what the receiver answered. */
-function useTest() {
-  const { act, said } = useAct();
-  const [testing, setTesting] = useState<string>();
-  const test = (name: string) => {
-    setTesting(name);
-    act(async () => {
-      try {
-        const { delivered, status, error } = await testChannel(name);
-        const answer = status === null ? '' : ` (answer ${status})`;
-        return delivered
-          ? { text: `${name}: the test has arrived${answer}.` }
-          : { text: `${name}: the test did not arrive${answer}: ${error ?? 'nobody said why'}`, bad: true };
-      } finally {
-        setTesting(undefined);
-      }
-    });
-  };
-  return { test, testing, said };
-}
-
 const columns: Column<Channel>[] = [
   { title: 'Kind', width: '6rem', cell: ({ kind }) => channelWords[kind] },
   {
@@ -155,6 +132,7 @@ interface Moves {
 
 const actionColumn = ({ change, test, remove, testing }: Moves): Column<Channel> => ({
   title: 'Actions',
+  needs: 'putChannel',
   width: '15rem',
   cell: (channel) => (
     <span className="row-actions">

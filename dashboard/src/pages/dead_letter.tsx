@@ -6,6 +6,7 @@ import { Fact, JsonBlock, None } from '../parts/bits.tsx';
 import { useConfirm } from '../parts/dialog.tsx';
 import { harmless } from '../parts/harmless.ts';
 import { JobLink, QueueLink, RunLink, WorkerLink } from '../parts/links.tsx';
+import { May } from '../parts/may.tsx';
 import { Pending } from '../parts/problem.tsx';
 import { Mark } from '../parts/status.tsx';
 import { When } from '../parts/when.tsx';
@@ -53,13 +54,17 @@ function View({ letter, refresh }: { letter: DeadLetter; refresh: () => void }) 
         <Mark tone="bad">{letter.reason.replaceAll('_', ' ')}</Mark>
         <div className="actions">
           {letter.redriven_run_id === null && (
-            <button type="button" onClick={redrive}>
-              Redrive
-            </button>
+            <May call="redriveDeadLetter">
+              <button type="button" onClick={redrive}>
+                Redrive
+              </button>
+            </May>
           )}
-          <button type="button" className="plain danger" onClick={discard}>
-            Discard
-          </button>
+          <May call="discardDeadLetter">
+            <button type="button" className="plain danger" onClick={discard}>
+              Discard
+            </button>
+          </May>
         </div>
       </div>
       {letter.redriven_run_id !== null && (

@@ -7,6 +7,7 @@ import { count, None, whole } from '../parts/bits.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { SelectField, TextField } from '../parts/form.tsx';
 import { QueueLink } from '../parts/links.tsx';
+import { May } from '../parts/may.tsx';
 import { usePages } from '../parts/pages.ts';
 import { RedriveMany } from '../parts/redrive.tsx';
 import { Mark } from '../parts/status.tsx';
@@ -44,9 +45,11 @@ export function DeadLettersPage() {
       <div className="heading">
         <h1>Dead letters</h1>
         <div className="actions">
-          <button type="button" className="plain" onClick={() => setRedriving(filter)}>
-            Redrive {Object.keys(filter).length === 0 ? 'all' : 'what fits'} …
-          </button>
+          <May call="createOperation">
+            <button type="button" className="plain" onClick={() => setRedriving(filter)}>
+              Redrive {Object.keys(filter).length === 0 ? 'all' : 'what fits'} …
+            </button>
+          </May>
         </div>
       </div>
       <div className="filter-bar">
@@ -133,6 +136,7 @@ const groupColumns = (
   { title: 'Last', width: '6.5rem', cell: (group) => <When at={group.last_failed_at} /> },
   {
     title: 'Actions',
+    needs: 'createOperation',
     width: '7rem',
     cell: (group) => (
       <span className="row-actions">

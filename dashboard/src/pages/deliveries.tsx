@@ -7,6 +7,7 @@ import { count } from '../parts/bits.tsx';
 import { useConfirm } from '../parts/dialog.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { FilterSelect, FilterText } from '../parts/filters.tsx';
+import { May } from '../parts/may.tsx';
 import { usePages } from '../parts/pages.ts';
 import { Mark, type Tone } from '../parts/status.tsx';
 import { type Column, Table } from '../parts/table.tsx';
@@ -23,13 +24,15 @@ const states = [
 export function DeliveriesPage() {
   const { filters } = useFilters();
   const channel = filters.get('channel') ?? '';
+  const subscription = filters.get('subscription') ?? '';
+  const of = { ...(channel === '' ? {} : { channel }), ...(subscription === '' ? {} : { subscription }) };
   const chosen = filters.get('state') ?? '';
   const state = chosen === 'any' ? undefined : chosen === '' ? 'dead' : chosen;
   const pages = usePages(
-    `deliveries ${chosen} ${channel}`,
+    `deliveries ${chosen} ${JSON.stringify(of)}`,
     ({ delivery_id }: Delivery) => delivery_id,
     async (cursor, signal) => {
-      const page = await listDeliveries({ state, channel, cursor, limit: 50 }, signal);
+      const page = await listDeliveries({ state, ...of, cursor, limit: 50 }, signal);
       return { rows: page.deliveries, next: page.next_cursor };
     },
   );
@@ -37,11 +40,14 @@ export function DeliveriesPage() {
   const { ask, dialog } = useConfirm();
   const redriveAll = () =>
     ask({
-      title: channel === '' ? 'Send all again that were given up?' : `Send all of ${channel} again?`,
+      title:
+        Object.keys(of).length === 0
+          ? 'Send all again that were given up?'
+          : `Send all of ${channel || subscription} again?`,
       text: 'Each is sent as if it were new, with the same id: a receiver that has seen it may drop it.',
       verb: 'Send again',
       act: async () => {
-        const { redriven } = await redriveDeliveries(channel === '' ? {} : { channel });
+        const { redriven } = await redriveDeliveries(of);
         pages.refresh();
         act(() => Promise.resolve({ text: `${count(redriven, 'delivery', 'deliveries')} will be sent again.` }));
       },
@@ -58,19 +64,22 @@ export function DeliveriesPage() {
         <h1>Deliveries</h1>
         <AlertNav here="deliveries" />
         <div className="actions">
-          <button
-            type="button"
-            className="plain"
-            disabled={state !== 'dead' || pages.rows === undefined || pages.rows.length === 0}
-            onClick={redriveAll}
-          >
-            Send all again
-          </button>
+          <May call="redriveDeliveries">
+            <button
+              type="button"
+              className="plain"
+              disabled={state !== 'dead' || pages.rows === undefined || pages.rows.length === 0}
+              onClick={redriveAll}
+            >
+              Send all again
+            </button>
+          </May>
         </div>
       </div>
       <div className="filter-bar">
         <FilterSelect name="state" label="State" options={states} />
         <FilterText name="channel" label="Channel" search />
+        <FilterText name="subscription" label="Subscription" />
       </div>
       <Table
         label="Deliveries, newest first"
@@ -81,8 +90,9 @@ export function DeliveriesPage() {
         empty={
           <Empty title={state === 'dead' ? 'Nothing was given up' : 'No delivery fits'}>
             <p>
-              What <a href={to('alerts', 'channels')}>channels</a> could not deliver in many attempts stands here, to be
-              sent again.
+              What <a href={to('alerts', 'channels')}>channels</a> and{' '}
+              <a href={to('alerts', 'subscriptions')}>subscriptions</a> could not deliver in many attempts stands here,
+              to be sent again.
             </p>
           </Empty>
         }
@@ -126,7 +136,7 @@ const columns: Column<Delivery>[] = [
     cell: ({ channel, subscription }) => (
       <span className="clip">
         {channel === null ? (
-          `subscription ${subscription ?? ''}`
+          <a href={to('alerts', 'deliveries', { subscription: subscription ?? '', state: 'any' })}>{subscription}</a>
         ) : (
           <a href={to('alerts', 'deliveries', { channel, state: 'any' })}>{channel}</a>
         )}
@@ -139,6 +149,7 @@ const columns: Column<Delivery>[] = [
 
 const actionColumn = (redrive: (delivery: Delivery) => void, busy: boolean): Column<Delivery> => ({
   title: 'Actions',
+  needs: 'redriveDelivery',
   width: '7.5rem',
   cell: (delivery) =>
     delivery.state === 'dead' && (

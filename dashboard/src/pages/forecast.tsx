@@ -7,6 +7,7 @@ import { Chart } from '../parts/chart.tsx';
 import { curl, Empty } from '../parts/empty.tsx';
 import { SelectField, TextField } from '../parts/form.tsx';
 import { QueueLink } from '../parts/links.tsx';
+import { May } from '../parts/may.tsx';
 import { useOnce } from '../parts/once.ts';
 import { Pending } from '../parts/problem.tsx';
 import { type Column, Table } from '../parts/table.tsx';
@@ -52,7 +53,11 @@ export function ForecastPage() {
       </div>
       {data === undefined && <Pending error={error} />}
       {data !== undefined && data.runs === 0 && (
-        <Empty title="Nothing is planned" command={curl('/jobs', { type: 'echo', cron_expression: '0 * * * *' })}>
+        <Empty
+          title="Nothing is planned"
+          needs="createJob"
+          command={curl('/jobs', { type: 'echo', cron_expression: '0 * * * *' })}
+        >
           <p>The forecast counts the times of schedules and runs that wait for theirs. A first schedule:</p>
         </Empty>
       )}
@@ -118,7 +123,9 @@ function Busiest({ forecast, queue, type }: { forecast: Forecast; queue: string;
           </a>
         ))}
       </nav>
-      <MinuteJobs at={minute} queue={queue} type={type} />
+      <May call="getForecastMinute">
+        <MinuteJobs at={minute} queue={queue} type={type} />
+      </May>
     </section>
   );
 }
@@ -181,7 +188,10 @@ const jobColumns: Column<MinuteJob>[] = [
         <None>no</None>
       ) : (
         <>
-          {durationWords(spread_ms)} · <a href={to('jobs', job_id, 'edit', { jitter_ms: String(spread_ms) })}>Edit</a>
+          {durationWords(spread_ms)}{' '}
+          <May call="updateJob">
+            · <a href={to('jobs', job_id, 'edit', { jitter_ms: String(spread_ms) })}>Edit</a>
+          </May>
         </>
       ),
   },

@@ -8,6 +8,7 @@ import { noteOf, useEditor, wholeNumber } from '../parts/editor.tsx';
 import { curl, Empty } from '../parts/empty.tsx';
 import { BreakerMark, GateMark } from '../parts/flow_marks.tsx';
 import { QueueLink, RunLink } from '../parts/links.tsx';
+import { May } from '../parts/may.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { durationWords } from '../parts/time.ts';
 import { When } from '../parts/when.tsx';
@@ -74,9 +75,11 @@ function Gates() {
       <div className="heading">
         <h1>Gates</h1>
         <div className="actions">
-          <button type="button" className="plain" onClick={close}>
-            Close a gate
-          </button>
+          <May call="setGate">
+            <button type="button" className="plain" onClick={close}>
+              Close a gate
+            </button>
+          </May>
         </div>
       </div>
       <Table
@@ -87,6 +90,7 @@ function Gates() {
         empty={
           <Empty
             title="All gates are open"
+            needs="setGate"
             command={curl('/gates/type/send-mail', { state: 'hold', note: 'provider is down' }).replace(
               'curl',
               'curl -X PUT',
@@ -133,6 +137,7 @@ const gateColumns = (turn: (gate: Gate, state: GateState) => void): Column<Gate>
   { title: 'Since', width: '7rem', cell: ({ changed_at }) => <When at={changed_at} /> },
   {
     title: 'Actions',
+    needs: 'setGate',
     width: '11rem',
     cell: (gate) => (
       <span className="row-actions">
@@ -189,9 +194,11 @@ function Breakers() {
       <div className="heading">
         <h2>Breakers</h2>
         <div className="actions">
-          <button type="button" className="plain" onClick={() => change(undefined)}>
-            Set a breaker
-          </button>
+          <May call="setBreaker">
+            <button type="button" className="plain" onClick={() => change(undefined)}>
+              Set a breaker
+            </button>
+          </May>
         </div>
       </div>
       <Table
@@ -200,7 +207,7 @@ function Breakers() {
         columns={breakerColumns(change, remove)}
         idOf={({ type }) => type}
         empty={
-          <Empty title="No breaker is set">
+          <Empty title="No breaker is set" needs="setBreaker">
             <p>A breaker closes the gate of a type by itself when too many of its attempts fail.</p>
           </Empty>
         }
@@ -262,6 +269,7 @@ const breakerColumns = (change: (breaker: Breaker) => void, remove: (breaker: Br
   { title: 'Since', width: '6rem', cell: ({ changed_at }) => <When at={changed_at} /> },
   {
     title: 'Actions',
+    needs: 'setBreaker',
     width: '11rem',
     cell: (breaker) => (
       <span className="row-actions">

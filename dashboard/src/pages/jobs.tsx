@@ -7,11 +7,13 @@ import { BulkBar } from '../parts/bulk.tsx';
 import { curl, Empty } from '../parts/empty.tsx';
 import { DaysFilter, FilterSelect, FilterText, sinceOf } from '../parts/filters.tsx';
 import { QueueLink } from '../parts/links.tsx';
+import { May } from '../parts/may.tsx';
 import { usePages } from '../parts/pages.ts';
 import { JobMark } from '../parts/status.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { When } from '../parts/when.tsx';
 import { to, useFilters } from '../place.ts';
+import { useMay } from '../session.ts';
 
 const names = ['q', 'status', 'type', 'queue', 'user_id', 'name', 'tag', 'unique_key'] as const;
 const jobIdOf = (job: Job): string => job.job_id;
@@ -46,12 +48,19 @@ const columns: Column<Job>[] = [
   },
   { title: 'Priority', width: '4rem', phone: 'hidden', cell: (job) => job.priority },
   { title: 'Created', width: '5.5rem', cell: (job) => <When at={job.created_at} /> },
-  { title: 'Actions', width: '14.5rem', phone: 'hidden', cell: (job) => <JobActions job={job} small /> },
+  {
+    title: 'Actions',
+    needs: 'runJobNow',
+    width: '14.5rem',
+    phone: 'hidden',
+    cell: (job) => <JobActions job={job} small />,
+  },
 ];
 
 export function JobsPage() {
   const { filters } = useFilters();
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const mayChange = useMay('runJobNow');
   const asked = Object.fromEntries(names.map((name) => [name, filters.get(name) ?? undefined]));
   const days = filters.get('days') ?? '';
   const pages = usePages(`jobs ${JSON.stringify(asked)} ${days}`, jobIdOf, async (cursor, signal) => {
@@ -64,9 +73,11 @@ export function JobsPage() {
       <div className="heading">
         <h1>Jobs</h1>
         <div className="actions">
-          <a className="button" href={to('jobs', 'new')}>
-            New job
-          </a>
+          <May call="createJob">
+            <a className="button" href={to('jobs', 'new')}>
+              New job
+            </a>
+          </May>
         </div>
       </div>
       <div className="filter-bar">
@@ -85,10 +96,10 @@ export function JobsPage() {
         noun="job"
         onDone={() => setChosen(new Set())}
         verbs={[
-          { verb: 'Run now', act: runJobNow },
-          { verb: 'Pause', act: (id) => pauseJob(id, '') },
-          { verb: 'Resume', act: resumeJob },
-          { verb: 'Cancel', act: cancelJob, danger: true },
+          { verb: 'Run now', call: 'runJobNow', act: runJobNow },
+          { verb: 'Pause', call: 'pauseJob', act: (id) => pauseJob(id, '') },
+          { verb: 'Resume', call: 'resumeJob', act: resumeJob },
+          { verb: 'Cancel', call: 'cancelJob', act: cancelJob, danger: true },
         ]}
       />
       <Table
@@ -96,7 +107,7 @@ export function JobsPage() {
         pages={pages}
         columns={columns}
         idOf={jobIdOf}
-        chosen={{ ids: chosen, set: setChosen }}
+        {...(mayChange ? { chosen: { ids: chosen, set: setChosen } } : {})}
         empty={filters.size > 0 ? <NoneFits /> : <NothingYet />}
       />
     </>
@@ -136,7 +147,11 @@ function NoneFits() {
 
 function NothingYet() {
   return (
-    <Empty title="There are no jobs yet" command={curl('/jobs', { type: 'echo', cron_expression: '*/5 * * * *' })}>
+    <Empty
+      title="There are no jobs yet"
+      needs="createJob"
+      command={curl('/jobs', { type: 'echo', cron_expression: '*/5 * * * *' })}
+    >
       <p>
         A job says what to do, and when. <a href={to('jobs', 'new')}>Create a first one</a>, or do it from a terminal:
       </p>

@@ -59,7 +59,7 @@ export function KeysPage() {
     <section>
       <div className="heading">
         <h1>API keys</h1>
-        {mayOf(session, 'admin') && (
+        {mayOf(session, 'createKey') && (
           <div className="actions">
             <button type="button" onClick={create}>
               New key
@@ -74,7 +74,7 @@ export function KeysPage() {
         columns={[...columns, actionColumn(rotate, revoke)]}
         idOf={({ key_id }) => key_id}
         empty={
-          <Empty title="No key yet" command="punctual keys create --role admin">
+          <Empty title="No key yet" needs="createKey" command="punctual keys create --role admin">
             <p>
               This server is open: whoever reaches it is its admin. As soon as there is a key, every request needs one.
             </p>
@@ -174,6 +174,7 @@ const LastUse = ({ at }: { at: string | null }) => (
 
 const actionColumn = (rotate: (key: ApiKey) => void, revoke: (key: ApiKey) => void): Column<ApiKey> => ({
   title: 'Actions',
+  needs: 'revokeKey',
   width: '9.5rem',
   cell: (key) =>
     key.state === 'active' && (

@@ -18,6 +18,7 @@ import { noteOf, orNull, useEditor, wholeNumber } from '../parts/editor.tsx';
 import { curl, Empty } from '../parts/empty.tsx';
 import { KeyUseCard } from '../parts/key_use.tsx';
 import { QueueLink } from '../parts/links.tsx';
+import { May } from '../parts/may.tsx';
 import { rateFields, rateOf } from '../parts/rate_fields.ts';
 import { type Column, Table } from '../parts/table.tsx';
 import { to, useFilters } from '../place.ts';
@@ -43,8 +44,10 @@ export function LimitsPage() {
   return (
     <>
       <LaneLimits />
-      <KeyLimits />
-      <FairQueues />
+      <May call="listKeyLimits">
+        <KeyLimits />
+        <FairQueues />
+      </May>
     </>
   );
 }
@@ -88,9 +91,11 @@ function LaneLimits() {
       <div className="heading">
         <h1>Limits</h1>
         <div className="actions">
-          <button type="button" className="plain" onClick={() => change(undefined)}>
-            Limit a queue or a type
-          </button>
+          <May call="setLaneLimit">
+            <button type="button" className="plain" onClick={() => change(undefined)}>
+              Limit a queue or a type
+            </button>
+          </May>
         </div>
       </div>
       <Table
@@ -101,6 +106,7 @@ function LaneLimits() {
         empty={
           <Empty
             title="No queue and no type is limited"
+            needs="setLaneLimit"
             command={curl('/limits/type/send-mail', { max_concurrency: 5 }).replace('curl', 'curl -X PUT')}
           >
             <p>A limit says how many runs go on at once, and how many start in a while:</p>
@@ -141,6 +147,7 @@ const laneColumns = (change: (limit: LaneLimit) => void): Column<LaneLimit>[] =>
   },
   {
     title: 'Actions',
+    needs: 'setLaneLimit',
     width: '6rem',
     cell: (limit) => (
       <span className="row-actions">
@@ -192,9 +199,11 @@ function KeyLimits() {
       <div className="heading">
         <h2>Keys</h2>
         <div className="actions">
-          <button type="button" className="plain" onClick={() => change(undefined)}>
-            Limit a key
-          </button>
+          <May call="putKeyLimit">
+            <button type="button" className="plain" onClick={() => change(undefined)}>
+              Limit a key
+            </button>
+          </May>
         </div>
       </div>
       <KeyUseCard asked={key} onAsk={(value) => setFilters({ key: value })} />
@@ -204,7 +213,11 @@ function KeyLimits() {
         columns={keyColumns(change, remove)}
         idOf={(limit) => limit.key}
         empty={
-          <Empty title="No key is limited" command={curl('/jobs', { type: 'echo', concurrency_key: 'customer-7' })}>
+          <Empty
+            title="No key is limited"
+            needs="createJob"
+            command={curl('/jobs', { type: 'echo', concurrency_key: 'customer-7' })}
+          >
             <p>
               Jobs with one concurrency_key share a limit: how many of them go on at once, and how many start in a
               while.
@@ -247,6 +260,7 @@ const keyColumns = (change: (limit: KeyLimit) => void, remove: (limit: KeyLimit)
   { title: 'Starts at most', width: '12rem', cell: ({ rate }) => rateWords(rate) ?? <None>no limit</None> },
   {
     title: 'Actions',
+    needs: 'putKeyLimit',
     width: '11rem',
     cell: (limit) => (
       <span className="row-actions">
@@ -301,9 +315,11 @@ function FairQueues() {
       <div className="heading">
         <h2>Queues shared between users</h2>
         <div className="actions">
-          <button type="button" className="plain" onClick={() => change(undefined)}>
-            Share a queue
-          </button>
+          <May call="putFairQueue">
+            <button type="button" className="plain" onClick={() => change(undefined)}>
+              Share a queue
+            </button>
+          </May>
         </div>
       </div>
       <Table
@@ -343,6 +359,7 @@ const fairColumns = (change: (fair: FairQueue) => void, remove: (fair: FairQueue
   },
   {
     title: 'Actions',
+    needs: 'putFairQueue',
     width: '11rem',
     cell: (fair) => (
       <span className="row-actions">

@@ -3,8 +3,9 @@
 import type { Session } from '@punctual/contract';
 import { type FormEvent, type ReactNode, useEffect, useId, useState } from 'react';
 import { createSession, getSession, onSignedOut } from '../api.ts';
+import { useRefresh } from '../live.ts';
 import { ProblemNote } from '../parts/problem.tsx';
-import { setSession } from '../session.ts';
+import { isKnown, setSession } from '../session.ts';
 
 /** Its children while the server answers; the form when it asks for a key. */
 export function SignedIn({ children }: { children: ReactNode }) {
@@ -22,6 +23,10 @@ export function SignedIn({ children }: { children: ReactNode }) {
     getSession(stop.signal).then(setSession, () => {});
     return () => stop.abort();
   }, []);
+  // A server that could not be asked is asked again: until it has said who we are, nothing can be done.
+  useRefresh(() => {
+    if (!isKnown()) getSession(new AbortController().signal).then(setSession, () => {});
+  });
   if (!isOut) return children;
   return (
     <LoginPage

@@ -4,6 +4,7 @@ import { cancelOperation, getOperation } from '../api_care.ts';
 import { useLive } from '../live.ts';
 import { Fact, None } from '../parts/bits.tsx';
 import { useConfirm } from '../parts/dialog.tsx';
+import { May } from '../parts/may.tsx';
 import { filterWords, OperationMark, operationWords, Progress } from '../parts/operation_bits.tsx';
 import { Pending } from '../parts/problem.tsx';
 import { Took, When } from '../parts/when.tsx';
@@ -42,9 +43,11 @@ function View({ operation, refresh }: { operation: Operation; refresh: () => voi
         <OperationMark state={operation.state} />
         <div className="actions">
           {operation.state === 'RUNNING' && (
-            <button type="button" className="plain danger" onClick={stop}>
-              Stop
-            </button>
+            <May call="cancelOperation">
+              <button type="button" className="plain danger" onClick={stop}>
+                Stop
+              </button>
+            </May>
           )}
         </div>
       </div>

@@ -7,6 +7,7 @@ import { count, whole } from '../parts/bits.tsx';
 import { type Question, useConfirm } from '../parts/dialog.tsx';
 import { orNull, useEditor, wholeNumber } from '../parts/editor.tsx';
 import { curl, Empty } from '../parts/empty.tsx';
+import { May } from '../parts/may.tsx';
 import { filterWords, OperationMark, operationWords, Progress } from '../parts/operation_bits.tsx';
 import { usePages } from '../parts/pages.ts';
 import { type Column, Table } from '../parts/table.tsx';
@@ -47,9 +48,11 @@ export function OperationsPage() {
       <div className="heading">
         <h1>Operations</h1>
         <div className="actions">
-          <button type="button" className="plain" disabled={counting} onClick={begin}>
-            New operation
-          </button>
+          <May call="createOperation">
+            <button type="button" className="plain" disabled={counting} onClick={begin}>
+              New operation
+            </button>
+          </May>
         </div>
       </div>
       <Table
@@ -60,6 +63,7 @@ export function OperationsPage() {
         empty={
           <Empty
             title="No operation yet"
+            needs="createOperation"
             command={curl('/operations', { action: 'cancel', filter: { type: 'echo', tag: 'old' }, dry_run: true })}
           >
             <p>An operation cancels, retries, redrives or moves all that fits a filter. Count first what fits:</p>

@@ -5,6 +5,7 @@ import { useLive, useStats } from '../live.ts';
 import { Chart } from '../parts/chart.tsx';
 import { curl, Empty } from '../parts/empty.tsx';
 import { QueueLink } from '../parts/links.tsx';
+import { May } from '../parts/may.tsx';
 import { Mark, type Tone } from '../parts/status.tsx';
 import { durationWords } from '../parts/time.ts';
 import { When } from '../parts/when.tsx';
@@ -17,9 +18,11 @@ export function OverviewPage() {
       <div className="heading">
         <h1>Overview</h1>
         <div className="actions">
-          <a className="button" href={to('jobs', 'new')}>
-            New job
-          </a>
+          <May call="createJob">
+            <a className="button" href={to('jobs', 'new')}>
+              New job
+            </a>
+          </May>
         </div>
       </div>
       {stats === undefined ? <p className="pending">Waiting for the server …</p> : <Board stats={stats} />}
@@ -98,7 +101,7 @@ function FirstStep({ stats }: { stats: Stats }) {
       ? 'npx punctual worker'
       : curl('/jobs', { type: 'echo', payload: { greeting: 'hello, world' } });
   return (
-    <Empty title="Nothing has run in the last hour" command={command}>
+    <Empty title="Nothing has run in the last hour" needs="createJob" command={command}>
       <p>
         {stats.workers.alive === 0 ? (
           'No worker is here, so nothing can run. Start one:'

@@ -4,6 +4,7 @@ import { getQueue, listGates, setQueue } from '../api_flow.ts';
 import { useLive } from '../live.ts';
 import { Fact, None, rateWords } from '../parts/bits.tsx';
 import { GateMark } from '../parts/flow_marks.tsx';
+import { May } from '../parts/may.tsx';
 import { Pending } from '../parts/problem.tsx';
 import { useQueueMoves } from '../parts/queue_moves.tsx';
 import { durationWords } from '../parts/time.ts';
@@ -37,17 +38,23 @@ function View({ queue, gate, refresh }: { queue: Queue; gate: Gate | undefined; 
         <GateMark state={queue.state} />
         <div className="actions">
           {queue.state === 'open' ? (
-            <button type="button" className="plain" onClick={() => pause(queue)}>
-              Pause
-            </button>
+            <May call="setQueue">
+              <button type="button" className="plain" onClick={() => pause(queue)}>
+                Pause
+              </button>
+            </May>
           ) : (
-            <button type="button" onClick={() => void setQueue(name, { paused: false }).then(refresh)}>
-              Resume
-            </button>
+            <May call="setQueue">
+              <button type="button" onClick={() => void setQueue(name, { paused: false }).then(refresh)}>
+                Resume
+              </button>
+            </May>
           )}
-          <button type="button" className="plain" onClick={() => change(queue)}>
-            Change
-          </button>
+          <May call="setQueue">
+            <button type="button" className="plain" onClick={() => change(queue)}>
+              Change
+            </button>
+          </May>
         </div>
       </div>
       {gate !== undefined && gate.state !== 'open' && (

@@ -5,6 +5,7 @@ import { useLive } from '../live.ts';
 import { None, rateWords, whole } from '../parts/bits.tsx';
 import { curl, Empty } from '../parts/empty.tsx';
 import { GateMark } from '../parts/flow_marks.tsx';
+import { May } from '../parts/may.tsx';
 import { useQueueMoves } from '../parts/queue_moves.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { to } from '../place.ts';
@@ -18,9 +19,11 @@ export function QueuesPage() {
       <div className="heading">
         <h1>Queues</h1>
         <div className="actions">
-          <button type="button" className="plain" onClick={() => change(undefined)}>
-            Set up a queue
-          </button>
+          <May call="setQueue">
+            <button type="button" className="plain" onClick={() => change(undefined)}>
+              Set up a queue
+            </button>
+          </May>
         </div>
       </div>
       <Table
@@ -29,7 +32,7 @@ export function QueuesPage() {
         columns={columnsOf({ change, pause, resume })}
         idOf={({ name }) => name}
         empty={
-          <Empty title="No queue yet" command={curl('/jobs', { type: 'echo', queue: 'mail' })}>
+          <Empty title="No queue yet" needs="createJob" command={curl('/jobs', { type: 'echo', queue: 'mail' })}>
             <p>A queue is made by the first job that names it:</p>
           </Empty>
         }
@@ -91,6 +94,7 @@ const columnsOf = ({ change, pause, resume }: Moves): Column<Queue>[] => [
   },
   {
     title: 'Actions',
+    needs: 'setQueue',
     width: '11rem',
     cell: (queue) => (
       <span className="row-actions">

@@ -14,6 +14,7 @@ import { type Column, Table } from '../parts/table.tsx';
 import { When } from '../parts/when.tsx';
 import { to } from '../place.ts';
 import './retention.css';
+import { May } from '../parts/may.tsx';
 
 export function RetentionPage() {
   const { data, error, refresh } = useLive('retention', listRetention);
@@ -67,9 +68,11 @@ export function RetentionPage() {
       <div className="heading">
         <h1>Retention and settings</h1>
         <div className="actions">
-          <button type="button" className="plain" onClick={() => change(undefined)}>
-            New rule
-          </button>
+          <May call="setRetention">
+            <button type="button" className="plain" onClick={() => change(undefined)}>
+              New rule
+            </button>
+          </May>
         </div>
       </div>
       {data === undefined ? <Pending error={error} /> : <Installation policy={data.installation} />}
@@ -82,6 +85,7 @@ export function RetentionPage() {
           empty={
             <Empty
               title="All is kept alike"
+              needs="setRetention"
               command={curl('/retention/type/audit', { runs_days: 365 }).replace('curl', 'curl -X PUT')}
             >
               <p>A rule keeps the history of a queue or a type longer or shorter:</p>
@@ -89,7 +93,9 @@ export function RetentionPage() {
           }
         />
       </div>
-      <Settings />
+      <May call="getSettings">
+        <Settings />
+      </May>
       {dialog}
       {editor}
     </section>
@@ -141,6 +147,7 @@ const ruleColumns = (
   { title: 'Changed', width: '6.5rem', phone: 'hidden', cell: ({ changed_at }) => <When at={changed_at} /> },
   {
     title: 'Actions',
+    needs: 'setRetention',
     width: '11rem',
     cell: (rule) => (
       <span className="row-actions">

@@ -77,7 +77,11 @@ function NoneFits() {
 
 function NothingYet() {
   return (
-    <Empty title="Nothing has run yet" command={curl('/jobs', { type: 'echo', payload: { greeting: 'hello, world' } })}>
+    <Empty
+      title="Nothing has run yet"
+      needs="createJob"
+      command={curl('/jobs', { type: 'echo', payload: { greeting: 'hello, world' } })}
+    >
       <p>
         <a href={to('jobs', 'new')}>Create a first job</a>, or do it from a terminal. Its run appears here by itself.
       </p>

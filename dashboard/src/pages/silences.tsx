@@ -13,7 +13,7 @@ import { When } from '../parts/when.tsx';
 import { useMay } from '../session.ts';
 
 export function SilencesPage() {
-  const operates = useMay('operator');
+  const operates = useMay('putSilence');
   const author = useAuthor();
   const { data, error, refresh } = useLive('silences', listSilences);
   const { edit, editor } = useEditor();
@@ -103,6 +103,7 @@ const columns: Column<Silence>[] = [
 
 const actionColumn = (change: (silence: Silence) => void, remove: (silence: Silence) => void): Column<Silence> => ({
   title: 'Actions',
+  needs: 'putSilence',
   width: '11rem',
   cell: (silence) => (
     <span className="row-actions">

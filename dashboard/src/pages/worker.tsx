@@ -7,6 +7,7 @@ import { count, Fact, None } from '../parts/bits.tsx';
 import { useConfirm } from '../parts/dialog.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { QueueLink } from '../parts/links.tsx';
+import { May } from '../parts/may.tsx';
 import { usePages } from '../parts/pages.ts';
 import { Pending } from '../parts/problem.tsx';
 import { RunMark, WorkerMark } from '../parts/status.tsx';
@@ -59,9 +60,11 @@ function View({ worker, refresh }: { worker: Worker; refresh: () => void }) {
         <WorkerMark status={worker.status} />
         <div className="actions">
           {worker.status === 'ALIVE' && (
-            <button type="button" className="plain danger" onClick={drain}>
-              Drain
-            </button>
+            <May call="drainWorker">
+              <button type="button" className="plain danger" onClick={drain}>
+                Drain
+              </button>
+            </May>
           )}
         </div>
       </div>

@@ -17,6 +17,7 @@ import { StepMark, WorkflowMark } from '../parts/workflow_marks.tsx';
 import { to, useFilters } from '../place.ts';
 import type { PageProps } from '../routes.tsx';
 import './workflow.css';
+import { May } from '../parts/may.tsx';
 
 const views = [
   ['graph', 'Graph'],
@@ -118,24 +119,32 @@ function Heading({ workflow, refresh }: { workflow: Workflow; refresh: () => voi
       <WorkflowMark state={state} />
       <div className="actions">
         {(state === 'RUNNING' || state === 'WAITING') && (
-          <button type="button" className="plain" onClick={() => void act(moveWorkflow(id, 'pause'))}>
-            Pause
-          </button>
+          <May call="pauseWorkflow">
+            <button type="button" className="plain" onClick={() => void act(moveWorkflow(id, 'pause'))}>
+              Pause
+            </button>
+          </May>
         )}
         {state === 'PAUSED' && (
-          <button type="button" onClick={() => void act(moveWorkflow(id, 'resume'))}>
-            Resume
-          </button>
+          <May call="resumeWorkflow">
+            <button type="button" onClick={() => void act(moveWorkflow(id, 'resume'))}>
+              Resume
+            </button>
+          </May>
         )}
         {isOver && failed > 0 && (
-          <button type="button" onClick={askToRetry}>
-            Retry what failed
-          </button>
+          <May call="retryWorkflow">
+            <button type="button" onClick={askToRetry}>
+              Retry what failed
+            </button>
+          </May>
         )}
         {!isOver && (
-          <button type="button" className="plain danger" onClick={askToCancel}>
-            Cancel
-          </button>
+          <May call="cancelWorkflow">
+            <button type="button" className="plain danger" onClick={askToCancel}>
+              Cancel
+            </button>
+          </May>
         )}
       </div>
       {dialog}

@@ -11,6 +11,7 @@ import { readJson } from '../parts/json_text.ts';
 import { ProblemNote } from '../parts/problem.tsx';
 import { to } from '../place.ts';
 import './workflow.css';
+import { May } from '../parts/may.tsx';
 
 const sample = {
   name: 'report',
@@ -73,9 +74,11 @@ export function NewWorkflowPage() {
           >
             Check
           </button>
-          <button type="button" disabled={busy || fault !== undefined} onClick={() => void act('begin')}>
-            Begin
-          </button>
+          <May call="createWorkflow">
+            <button type="button" disabled={busy || fault !== undefined} onClick={() => void act('begin')}>
+              Begin
+            </button>
+          </May>
         </div>
       </div>
       <CodeEditor label="Definition of the workflow, as JSON" value={text} onChange={setText} faults={faults} />

@@ -4,6 +4,7 @@ import { listWorkflows } from '../api_workflows.ts';
 import { None } from '../parts/bits.tsx';
 import { curl, Empty } from '../parts/empty.tsx';
 import { TextField } from '../parts/form.tsx';
+import { May } from '../parts/may.tsx';
 import { usePages } from '../parts/pages.ts';
 import { sentence } from '../parts/status.tsx';
 import { type Column, Table } from '../parts/table.tsx';
@@ -51,9 +52,11 @@ export function WorkflowsPage() {
           ))}
         </nav>
         <div className="actions">
-          <a className="button" href={to('workflows', 'new')}>
-            New workflow
-          </a>
+          <May call="createWorkflow">
+            <a className="button" href={to('workflows', 'new')}>
+              New workflow
+            </a>
+          </May>
         </div>
       </div>
       <div className="filter-bar">
@@ -74,7 +77,7 @@ export function WorkflowsPage() {
           filtered ? (
             <Empty title="No workflow fits" />
           ) : (
-            <Empty title="No workflow yet" command={curl('/workflows', first)}>
+            <Empty title="No workflow yet" needs="createWorkflow" command={curl('/workflows', first)}>
               <p>
                 A workflow is jobs with an order among them. <a href={to('workflows', 'new')}>Write one here</a>, or
                 begin one from a terminal:

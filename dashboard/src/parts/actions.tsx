@@ -5,6 +5,7 @@ import { type ReactNode, useState } from 'react';
 import { cancelJob, cancelRun, pauseJob, resumeJob, retryRun, runJobNow } from '../api.ts';
 import { to } from '../place.ts';
 import { useConfirm } from './dialog.tsx';
+import { May } from './may.tsx';
 
 interface Said {
   text: string;
@@ -70,39 +71,51 @@ export function JobActions({ job, small = false }: { job: Job; small?: boolean }
   return (
     <div className={small ? 'actions small' : 'actions'}>
       {!isDone(job) && (
-        <button type="button" className="plain" disabled={busy || paused} onClick={() => act(runNow)}>
-          Run now
-        </button>
+        <May call="runJobNow">
+          <button type="button" className="plain" disabled={busy || paused} onClick={() => act(runNow)}>
+            Run now
+          </button>
+        </May>
       )}
       {job.status === 'SCHEDULED' && (
-        <button type="button" className="plain" onClick={pause}>
-          Pause
-        </button>
+        <May call="pauseJob">
+          <button type="button" className="plain" onClick={pause}>
+            Pause
+          </button>
+        </May>
       )}
       {paused && (
-        <button
-          type="button"
-          className="plain"
-          disabled={busy}
-          onClick={() => act(async () => ({ text: `${sentenceOf((await resumeJob(job.job_id)).status)}.` }))}
-        >
-          Resume
-        </button>
+        <May call="resumeJob">
+          <button
+            type="button"
+            className="plain"
+            disabled={busy}
+            onClick={() => act(async () => ({ text: `${sentenceOf((await resumeJob(job.job_id)).status)}.` }))}
+          >
+            Resume
+          </button>
+        </May>
       )}
       {!small && !isDone(job) && (isRecurring(job) || job.status !== 'COMPLETED') && (
-        <a className="button plain" href={to('jobs', job.job_id, 'edit')}>
-          Edit
-        </a>
+        <May call="updateJob">
+          <a className="button plain" href={to('jobs', job.job_id, 'edit')}>
+            Edit
+          </a>
+        </May>
       )}
       {!small && (
-        <a className="button plain" href={to('jobs', 'new', { from: job.job_id })}>
-          Clone
-        </a>
+        <May call="createJob">
+          <a className="button plain" href={to('jobs', 'new', { from: job.job_id })}>
+            Clone
+          </a>
+        </May>
       )}
       {!isDone(job) && job.status !== 'COMPLETED' && (
-        <button type="button" className="plain danger" onClick={cancel}>
-          Cancel
-        </button>
+        <May call="cancelJob">
+          <button type="button" className="plain danger" onClick={cancel}>
+            Cancel
+          </button>
+        </May>
       )}
       {said}
       {dialog}
@@ -131,14 +144,18 @@ export function RunActions({ run }: { run: Run }) {
   return (
     <div className="actions">
       {(run.status === 'FAILED' || (run.status === 'QUEUED' && run.reason === 'retry')) && (
-        <button type="button" disabled={busy} onClick={() => act(retry)}>
-          {run.status === 'FAILED' ? 'Run again' : 'Try now'}
-        </button>
+        <May call="retryRun">
+          <button type="button" disabled={busy} onClick={() => act(retry)}>
+            {run.status === 'FAILED' ? 'Run again' : 'Try now'}
+          </button>
+        </May>
       )}
       {run.end_time === null && (
-        <button type="button" className="plain danger" disabled={run.reason === 'cancelling'} onClick={cancel}>
-          Cancel
-        </button>
+        <May call="cancelRun">
+          <button type="button" className="plain danger" disabled={run.reason === 'cancelling'} onClick={cancel}>
+            Cancel
+          </button>
+        </May>
       )}
       {said}
       {dialog}

@@ -1,9 +1,11 @@
 // What the pages about alerts share: the way between them, states as marks, values in words, and the dialog of a silence.
 import type { Alert, AlertKind, Silence } from '@punctual/contract';
-import { putSilence } from '../api_alerts.ts';
+import { useState } from 'react';
+import { putSilence, type Tested } from '../api_alerts.ts';
 import { timeNow } from '../live.ts';
 import { to } from '../place.ts';
 import { mayOf, useMay, useSession } from '../session.ts';
+import { useAct } from './actions.tsx';
 import { type Edit, noteOf, orNull } from './editor.tsx';
 import { JobLink } from './links.tsx';
 import { Mark } from './status.tsx';
@@ -15,16 +17,19 @@ const places = [
   ['rules', 'Rules'],
   ['silences', 'Silences'],
   ['channels', 'Channels'],
+  ['subscriptions', 'Events'],
   ['deliveries', 'Deliveries'],
 ] as const;
 
+const forOperators: ReadonlySet<string> = new Set(['channels', 'subscriptions', 'deliveries']);
+
 /** Between the pages about alerts; where channels go is not for everybody to see. */
 export function AlertNav({ here }: { here: (typeof places)[number][0] }) {
-  const operates = useMay('operator');
+  const operates = useMay('listChannels');
   return (
     <nav className="filters alert-nav" aria-label="About alerts">
       {places
-        .filter(([path]) => operates || (path !== 'channels' && path !== 'deliveries'))
+        .filter(([path]) => operates || !forOperators.has(path))
         .map(([path, name]) => (
           <a
             key={path}
@@ -75,7 +80,28 @@ export const GroupName = ({ group }: { group: string }) =>
 /** How the caller is called in notes; nothing on a server that asks for no keys. */
 export function useAuthor(): string | undefined {
   const session = useSession();
-  return mayOf(session, 'operator') && session?.key_id !== null ? session?.name : undefined;
+  return mayOf(session, 'acknowledgeAlert') && session?.key_id !== null ? session?.name : undefined;
+}
+
+/** Tries a channel or a subscription, one at a time, and says what the receiver answered. */
+export function useTest(tryIt: (name: string) => Promise<Tested>) {
+  const { act, said } = useAct();
+  const [testing, setTesting] = useState<string>();
+  const test = (name: string) => {
+    setTesting(name);
+    act(async () => {
+      try {
+        const { delivered, status, error } = await tryIt(name);
+        const answer = status === null ? '' : ` (answer ${status})`;
+        return delivered
+          ? { text: `${name}: the test has arrived${answer}.` }
+          : { text: `${name}: the test did not arrive${answer}: ${error ?? 'nobody said why'}`, bad: true };
+      } finally {
+        setTesting(undefined);
+      }
+    });
+  };
+  return { test, testing, said };
 }
 
 const hourMs = 3_600_000;

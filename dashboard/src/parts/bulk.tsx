@@ -1,9 +1,13 @@
 // What can be done to all that were chosen in a table: each on its own, a few at a time, and what was refused is told.
 import { useState } from 'react';
+import { type Operation } from '../session.ts';
 import { useConfirm } from './dialog.tsx';
+import { May } from './may.tsx';
 
 interface Verb {
   verb: string;
+  /** Offered to those who may make it. */
+  call: Operation;
   act: (id: string) => Promise<unknown>;
   danger?: boolean;
 }
@@ -36,14 +40,15 @@ export function BulkBar(props: { ids: ReadonlySet<string>; noun: string; verbs: 
           <span>{count} chosen</span>
           <div className="actions">
             {verbs.map((verb) => (
-              <button
-                key={verb.verb}
-                type="button"
-                className={verb.danger === true ? 'plain danger' : 'plain'}
-                onClick={() => question(verb)}
-              >
-                {verb.verb}
-              </button>
+              <May key={verb.verb} call={verb.call}>
+                <button
+                  type="button"
+                  className={verb.danger === true ? 'plain danger' : 'plain'}
+                  onClick={() => question(verb)}
+                >
+                  {verb.verb}
+                </button>
+              </May>
             ))}
             <button type="button" className="link" onClick={onDone}>
               Choose none

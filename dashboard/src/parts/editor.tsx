@@ -2,7 +2,7 @@
 // and the dialog stays open. Values are texts; the page turns them into what the call needs (`wholeNumber`, `orNull`).
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { Modal } from './dialog.tsx';
-import { fieldErrors, SelectField, TextField } from './form.tsx';
+import { CheckField, fieldErrors, SelectField, TextField } from './form.tsx';
 import { ProblemNote } from './problem.tsx';
 
 export interface EditorField {
@@ -16,6 +16,8 @@ export interface EditorField {
   kind?: 'text' | 'number' | 'password' | 'datetime-local';
   step?: string;
   options?: readonly (readonly [value: string, words: string])[];
+  /** Several of the options: the value is theirs with commas between them. */
+  several?: boolean;
 }
 
 export interface Edit {
@@ -88,6 +90,7 @@ interface OneProps {
 function One({ field, value, errors, onChange }: OneProps) {
   const { path, label, hint, options, kind = 'text', placeholder, required, step = 'any' } = field;
   const shared = { path, label, value, errors, onChange, ...(hint === undefined ? {} : { hint }) };
+  if (options !== undefined && field.several === true) return <Several {...shared} options={options} />;
   if (options !== undefined) return <SelectField {...shared} options={options} />;
   return (
     <TextField
@@ -98,6 +101,40 @@ function One({ field, value, errors, onChange }: OneProps) {
       {...(kind === 'number' ? { step, inputMode: 'decimal' as const } : {})}
       {...(kind === 'password' ? { autoComplete: 'new-password', spellCheck: false } : {})}
     />
+  );
+}
+
+interface SeveralProps extends Omit<OneProps, 'field'> {
+  path: string;
+  label: string;
+  hint?: string;
+  options: readonly (readonly [value: string, words: string])[];
+}
+
+function Several({ path, label, hint, value, errors, onChange, options }: SeveralProps) {
+  const chosen = new Set(value.split(',').filter((one) => one !== ''));
+  const toggle = (option: string, on: boolean) =>
+    onChange(
+      options
+        .map(([one]) => one)
+        .filter((one) => (one === option ? on : chosen.has(one)))
+        .join(),
+    );
+  return (
+    <fieldset className="bare checks">
+      <legend>{label}</legend>
+      {options.map(([option, words]) => (
+        <CheckField key={option} label={words} checked={chosen.has(option)} onChange={(on) => toggle(option, on)} />
+      ))}
+      {errors
+        .filter((error) => error.path === path || error.path.startsWith(`${path}[`))
+        .map(({ message }) => (
+          <p key={message} className="field-error">
+            {message}
+          </p>
+        ))}
+      {hint !== undefined && <p className="hint">{hint}</p>}
+    </fieldset>
   );
 }
 

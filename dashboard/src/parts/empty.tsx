@@ -1,12 +1,22 @@
 // In place of a list that has nothing: what it would show, and the first step, as a line to copy.
 import { type ReactNode, useState } from 'react';
+import { type Operation, useMay } from '../session.ts';
 
-export function Empty({ title, children, command }: { title: string; children?: ReactNode; command?: string }) {
+interface EmptyProps {
+  title: string;
+  children?: ReactNode;
+  command?: string;
+  /** The first step makes this call: who may not sees only the title. */
+  needs?: Operation;
+}
+
+export function Empty({ title, children, command, needs = 'getSession' }: EmptyProps) {
+  const may = useMay(needs);
   return (
     <div className="empty">
       <h2>{title}</h2>
-      {children}
-      {command !== undefined && <Command text={command} />}
+      {may && children}
+      {may && command !== undefined && <Command text={command} />}
     </div>
   );
 }

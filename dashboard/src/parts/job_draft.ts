@@ -1,6 +1,7 @@
 // A job as a form holds it: texts, by the names of the API. Made from a job, and made into what is sent; what cannot be read
 // is told by field before anything is sent. Pure.
 import type { CreateJob, FieldError, Job, UpdateJob } from '@punctual/contract';
+import { executorDraft, readExecutor, readParents } from './executor_draft.ts';
 import { readJson } from './json_text.ts';
 import { readDuration, writeDuration } from './time.ts';
 
@@ -37,6 +38,13 @@ export const advanced: readonly { title: string; fields: readonly FieldSpec[] }[
         hint: 'Each pause is so many times the one before',
       },
       { path: 'backoff.max_ms', label: 'Longest pause', kind: 'duration', placeholder: '10m' },
+      {
+        path: 'backoff.jitter',
+        label: 'Spread by',
+        kind: 'number',
+        placeholder: '0.2',
+        hint: '0.2: each pause by up to 20 % longer or shorter',
+      },
       { path: 'timeout_ms', label: 'An attempt may take', kind: 'duration', placeholder: '5m' },
       { path: 'run_timeout_ms', label: 'The whole run may take', kind: 'duration', placeholder: 'no limit' },
     ],
@@ -71,7 +79,20 @@ export const advanced: readonly { title: string; fields: readonly FieldSpec[] }[
         label: 'It holds the key',
         kind: 'select',
         fixed: true,
-        options: [usual, ['waiting', 'until its run starts'], ['live', 'until its run has ended']],
+        options: [
+          usual,
+          ['waiting', 'until its run starts'],
+          ['live', 'until its run has ended'],
+          ['period', 'for a time after it was created'],
+        ],
+      },
+      {
+        path: 'unique_period_ms',
+        label: 'For so long',
+        kind: 'duration',
+        fixed: true,
+        placeholder: '1h',
+        hint: 'If it holds the key for a time',
       },
       {
         path: 'on_conflict',
@@ -111,6 +132,21 @@ export const advanced: readonly { title: string; fields: readonly FieldSpec[] }[
         kind: 'select',
         recurring: true,
         options: [usual, ['latest', 'run the latest'], ['all', 'run all'], ['none', 'run none']],
+      },
+      {
+        path: 'max_catch_up_count',
+        label: 'Missed times at most',
+        kind: 'int',
+        recurring: true,
+        placeholder: '100',
+        hint: 'If all are run: the latest of them',
+      },
+      {
+        path: 'max_catch_up_age_ms',
+        label: 'Missed by at most',
+        kind: 'duration',
+        recurring: true,
+        placeholder: 'any time',
       },
       {
         path: 'jitter_ms',
@@ -220,7 +256,14 @@ export function readDraft(draft: Draft): { job: CreateJob; errors: FieldError[] 
     if (timings[when]?.includes(path) && job[path] === undefined && !errors.some((error) => error.path === path))
       errors.push({ path, message: 'must be given' });
   readPayload(draft, job, errors);
-  readExecutor(draft, job, errors);
+  const parents = readParents(draft['depends_on'] ?? '', errors);
+  if (parents !== undefined && !isRecurring(draft)) job['depends_on'] = parents;
+  const executor = readExecutor(draft, errors);
+  if (executor !== undefined) {
+    job['executor'] = executor;
+    delete job['type'];
+  }
+  if (draft['encrypted'] === 'true') job['encrypted'] = true;
   return { job, errors };
 }
 
@@ -259,37 +302,27 @@ function readPayload(draft: Draft, job: Record<string, unknown>, errors: FieldEr
   else if (value !== undefined) job['payload'] = value;
 }
 
-function readExecutor(draft: Draft, job: Record<string, unknown>, errors: FieldError[]): void {
-  const text = (path: string): string => draft[path]?.trim() ?? '';
-  if (draft['runs'] === 'handler') return;
-  delete job['type'];
-  if (draft['runs'] === 'shell') {
-    job['executor'] = {
-      kind: 'shell',
-      command: (draft['executor.command'] ?? '').split('\n').filter((line) => line !== ''),
-    };
-    return;
-  }
-  const headers = readJson(draft['executor.headers'] ?? '');
-  if (headers.fault !== undefined) errors.push({ path: 'executor.headers', message: headers.fault.message });
-  job['executor'] = {
-    kind: 'http',
-    url: text('executor.url'),
-    method: text('executor.method') || 'POST',
-    ...(headers.value === undefined ? {} : { headers: headers.value }),
-  };
-}
-
 /** Only the fields that were changed, of those that can be. */
 export function changesOf(before: Draft, after: Draft): { change: UpdateJob; errors: FieldError[] } {
   const old = readDraft(before).job as Record<string, unknown>;
   const { job, errors } = readDraft(after);
-  const fixed = new Set([...specs.filter((spec) => spec.fixed === true).map(({ path }) => path), 'executor']);
+  const fixed = new Set([
+    ...specs.filter((spec) => spec.fixed === true).map(({ path }) => path),
+    ...['executor', 'depends_on', 'encrypted'],
+  ]);
   const change: Record<string, unknown> = {};
   for (const [path, value] of Object.entries(job))
     if (!fixed.has(path) && JSON.stringify(value) !== JSON.stringify(old[path])) change[path] = value;
   // What was emptied goes back to nothing, where nothing is a value.
-  for (const path of ['run_timeout_ms', 'start_at', 'end_at', 'calendar', 'max_runs', 'pause_after_failures'])
+  for (const path of [
+    'run_timeout_ms',
+    'max_catch_up_age_ms',
+    'start_at',
+    'end_at',
+    'calendar',
+    'max_runs',
+    'pause_after_failures',
+  ])
     if (old[path] !== undefined && (job as Record<string, unknown>)[path] === undefined) change[path] = null;
   return { change, errors };
 }
@@ -309,13 +342,9 @@ export function draftOf(job: Job): Draft {
     if (value !== undefined && value !== null) draft[path] = written(kind, value);
   }
   if (schedule?.cron_expression !== undefined) draft['cron_expression'] = [schedule.cron_expression].flat().join(' | ');
-  if (executor?.kind === 'http') {
-    draft['executor.url'] = executor.url;
-    draft['executor.method'] = executor.method ?? 'POST';
-    if (executor.headers !== undefined) draft['executor.headers'] = JSON.stringify(executor.headers, null, 2);
-  }
-  if (executor?.kind === 'shell') draft['executor.command'] = executor.command.join('\n');
-  return draft;
+  const parents = job.depends_on ?? [];
+  if (parents.length > 0) draft['depends_on'] = parents.map(({ run_id, on }) => `${run_id} ${on}`).join('\n');
+  return executor === undefined || executor === null ? draft : { ...draft, ...executorDraft(executor) };
 }
 
 function written(kind: Kind, value: unknown): string {

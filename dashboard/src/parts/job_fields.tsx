@@ -2,7 +2,9 @@
 import type { FieldError, Job } from '@punctual/contract';
 import { useId } from 'react';
 import { CronBuilder } from './cron_builder.tsx';
-import { Choice, Field, SelectField, TextField } from './form.tsx';
+import { executorPaths } from './executor_draft.ts';
+import { ExecutorFields, LinesField, type Text } from './executor_fields.tsx';
+import { CheckField, Choice, SelectField, TextField } from './form.tsx';
 import { advanced, basic, type Draft, type FieldSpec, isRecurring, readDraft } from './job_draft.ts';
 import { JsonField } from './json_field.tsx';
 import { PreviewTimes, usePreview } from './schedule_preview.tsx';
@@ -26,14 +28,18 @@ export function shownPaths(draft: Draft): string[] {
   const shown = [
     'name',
     'payload',
-    'executor',
+    'depends_on',
     'cron_expression',
     'timezone',
     'interval_ms',
     'schedule_time',
     'delay_ms',
   ];
-  return [...shown, ...(draft['runs'] === 'handler' ? ['type'] : []), ...[...basic, ...more].map(({ path }) => path)];
+  return [
+    ...shown,
+    ...(executorPaths[draft['runs'] ?? ''] ?? ['type']),
+    ...[...basic, ...more].map(({ path }) => path),
+  ];
 }
 
 export function JobFields({ draft, setDraft, errors, job }: Props) {
@@ -70,16 +76,23 @@ export function JobFields({ draft, setDraft, errors, job }: Props) {
               ['handler', 'A handler'],
               ['http', 'A call of a URL'],
               ['shell', 'A program'],
+              ['binary', 'An artifact'],
             ]}
           />
         )}
-        {draft['runs'] === 'http' && <HttpFields text={text} fixed={fixed} />}
-        {draft['runs'] === 'shell' && <ShellFields text={text} fixed={fixed} />}
+        <ExecutorFields kind={draft['runs'] ?? 'handler'} text={text} fixed={fixed} />
         <JsonField
           label="Payload"
           {...text('payload')}
           hint="Any JSON; what the handler, the URL or the program is given"
         />
+        {!fixed && (
+          <CheckField
+            label="Keep what it is given and answers encrypted in the database"
+            checked={draft['encrypted'] === 'true'}
+            onChange={(on) => set({ encrypted: String(on) })}
+          />
+        )}
         <div className="field-row">
           {basic.map((spec) => (
             <SpecField key={spec.path} spec={spec} text={text} fixed={fixed} />
@@ -91,6 +104,7 @@ export function JobFields({ draft, setDraft, errors, job }: Props) {
         <summary>
           <h2>Retries, limits and more</h2>
         </summary>
+        {!isRecurring(draft) && <ParentsField {...text('depends_on')} disabled={fixed} />}
         {advanced.map(({ title, fields }) => {
           const shown = fields.filter(({ recurring }) => recurring !== true || isRecurring(draft));
           if (shown.length === 0) return null;
@@ -110,12 +124,17 @@ export function JobFields({ draft, setDraft, errors, job }: Props) {
   );
 }
 
-type Text = (path: string) => {
-  path: string;
-  value: string;
-  errors: readonly FieldError[];
-  onChange: (value: string) => void;
-};
+function ParentsField(props: ReturnType<Text> & { disabled: boolean }) {
+  return (
+    <LinesField
+      label="Waits for"
+      rows={3}
+      placeholder={'019a2b3c-4d5e-7f60-8a1b-2c3d4e5f0000\n019a2b3c-4d5e-7f60-8a1b-2c3d4e5f1000 any_end'}
+      hint="A job or a run a line, by its id, and how it must end: success (unless said otherwise), failure or any_end"
+      {...props}
+    />
+  );
+}
 
 function SpecField({ spec, text, fixed }: { spec: FieldSpec; text: Text; fixed: boolean }) {
   const { path, label, kind, hint, placeholder, options } = spec;
@@ -131,44 +150,6 @@ function SpecField({ spec, text, fixed }: { spec: FieldSpec; text: Text; fixed: 
       {...(kind === 'int' || kind === 'number' ? { inputMode: 'decimal' as const } : {})}
       {...text(path)}
     />
-  );
-}
-
-function HttpFields({ text, fixed }: { text: Text; fixed: boolean }) {
-  const methods = ['POST', 'GET', 'PUT', 'PATCH', 'DELETE', 'HEAD'].map((method) => [method, method] as const);
-  return (
-    <>
-      <div className="field-row">
-        <TextField
-          label="URL"
-          type="url"
-          disabled={fixed}
-          placeholder="https://example.com/hook"
-          {...text('executor.url')}
-        />
-        <SelectField label="Method" options={methods} {...text('executor.method')} />
-      </div>
-      <JsonField label="Headers" rows={3} {...text('executor.headers')} hint='{"authorization": "…"}' />
-    </>
-  );
-}
-
-function ShellFields({ text, fixed }: { text: Text; fixed: boolean }) {
-  const { value, onChange, ...field } = text('executor.command');
-  return (
-    <Field label="Command" hint="The program and its arguments, one a line; no shell interprets them" {...field}>
-      {(props) => (
-        <textarea
-          {...props}
-          rows={3}
-          disabled={fixed}
-          spellCheck={false}
-          value={value}
-          placeholder={'backup\n--all'}
-          onChange={(event) => onChange(event.target.value)}
-        />
-      )}
-    </Field>
   );
 }
 

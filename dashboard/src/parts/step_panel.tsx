@@ -11,6 +11,7 @@ import { useConfirm } from './dialog.tsx';
 import { useEditor } from './editor.tsx';
 import { readJson } from './json_text.ts';
 import { JobLink, RunLink, WorkflowLink } from './links.tsx';
+import { May } from './may.tsx';
 import { Pending } from './problem.tsx';
 import { Took, When } from './when.tsx';
 import { StepMark } from './workflow_marks.tsx';
@@ -146,9 +147,11 @@ function Moves({ workflow, step, refresh }: Omit<Props, 'onClose'>) {
         </>
       )}
       {hasEnded && (
-        <button type="button" className="plain" onClick={again}>
-          Retry from here
-        </button>
+        <May call="retryWorkflow">
+          <button type="button" className="plain" onClick={again}>
+            Retry from here
+          </button>
+        </May>
       )}
       {dialog}
       {editor}

@@ -1,6 +1,7 @@
 // Rows as a table of which only what is in view is drawn: smooth with twenty thousand rows. On a phone each row is a card of
 // two lines. All rows are of one height, which the style sheet and this file agree on (`--row`).
 import { type ReactNode, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from 'react';
+import { mayOf, type Operation, useSession } from '../session.ts';
 import { maxRows, type Pages } from './pages.ts';
 import { Pending } from './problem.tsx';
 
@@ -9,6 +10,8 @@ export interface Column<Row> {
   /** A width of `grid-template-columns`: `7rem`, `minmax(0, 1fr)`. */
   width: string;
   cell: (row: Row) => ReactNode;
+  /** It holds buttons: only for those who may make this call. */
+  needs?: Operation;
   /** Where it stands on a phone: the main line, the line below, or not at all. */
   phone?: 'main' | 'below' | 'hidden';
 }
@@ -29,9 +32,11 @@ const narrow = matchMedia('(max-width: 46rem)');
 const rowPx = { wide: 56, narrow: 92, tall: 120 };
 const beyond = 8;
 
-export function Table<Row>({ label, pages, columns, idOf, empty, tall = false, chosen }: Props<Row>) {
+export function Table<Row>({ label, pages, columns: all, idOf, empty, tall = false, chosen }: Props<Row>) {
   const body = useRef<HTMLDivElement>(null);
   const rows = pages.rows ?? [];
+  const session = useSession();
+  const columns = all.filter(({ needs }) => needs === undefined || mayOf(session, needs));
   const isNarrow = useSyncExternalStore(watchWidth, () => narrow.matches);
   const height = isNarrow ? rowPx[tall ? 'tall' : 'narrow'] : rowPx.wide;
   const { first, last } = useInView(body, rows.length, height);

@@ -4,10 +4,18 @@ import type { FastifyInstance } from 'fastify';
 import { sendDelivery } from '../alerts/send.ts';
 import { highestId, kindOf, newSecret, newToken } from '../base/ids.ts';
 import { channelProblems, urlProblems } from '../rules/channel.ts';
+import { testEvent } from '../rules/cloud_event.ts';
 import { testMessage } from '../rules/message.ts';
 import { deleteChannel, findChannel, getChannel, listChannels, putChannel } from '../store/channels.ts';
 import { listDeliveries, redriveDeliveries, redriveDelivery } from '../store/deliveries.ts';
-import { deleteSubscription, getSubscription, listSubscriptions, putSubscription } from '../store/subscriptions.ts';
+import {
+  deleteSubscription,
+  findSubscription,
+  getSubscription,
+  listSubscriptions,
+  pauseSubscription,
+  putSubscription,
+} from '../store/subscriptions.ts';
 import { idShape, makeCursor, readCursor } from './cursor.ts';
 import { register } from './register.ts';
 import type { ApiParts } from './server.ts';
@@ -67,7 +75,7 @@ export function registerChannels(app: FastifyInstance, { db, config, addresses, 
   });
 }
 
-export function registerSubscriptions(app: FastifyInstance, { db }: ApiParts): void {
+export function registerSubscriptions(app: FastifyInstance, { db, config, addresses, deliverSoon }: ApiParts): void {
   const requireSubscription = async (name: string) => (await getSubscription(db, name)) ?? noSubscription(name);
 
   register(app, subscriptionRoutes.listSubscriptions, async () => ({ subscriptions: await listSubscriptions(db) }));
@@ -84,6 +92,28 @@ export function registerSubscriptions(app: FastifyInstance, { db }: ApiParts): v
     if (!(await deleteSubscription(db, name))) noSubscription(name);
     return { name };
   });
+
+  register(app, subscriptionRoutes.testSubscription, async ({ params: { name } }) => {
+    const { source, ...subscription } = (await findSubscription(db, name)) ?? noSubscription(name);
+    const event_id = newToken();
+    const body = testEvent({ name, source, id: event_id, time: new Date(subscription.now_ms).toISOString() });
+    const timeoutMs = config.delivery_timeout_ms;
+    const { delivered, status, error } = await sendDelivery(
+      { kind: 'events', ...subscription, event: 'test', event_id, body },
+      { rules: addresses, signal: AbortSignal.timeout(timeoutMs), timeoutMs },
+    );
+    return { delivered, status, error };
+  });
+
+  const setPaused = async (name: string, paused: boolean) => {
+    if (!(await pauseSubscription(db, name, paused))) noSubscription(name);
+    deliverSoon();
+    return requireSubscription(name);
+  };
+
+  register(app, subscriptionRoutes.pauseSubscription, ({ params }) => setPaused(params.name, true));
+
+  register(app, subscriptionRoutes.resumeSubscription, ({ params }) => setPaused(params.name, false));
 }
 
 function refuse(errors: FieldError[]): void {

@@ -50,6 +50,23 @@ export function eventOfAlert(alert: Alert, source: string): CloudEvent {
   return cloudEvent({ kind, subject: alert.alert_id, source, time, data: alert });
 }
 
+/** An event about nothing, to see whether it arrives. */
+export function testEvent({
+  name,
+  source,
+  id,
+  time,
+}: {
+  name: string;
+  source: string;
+  id: string;
+  time: string;
+}): string {
+  const data = { subscription: name, message: `This is a test of the subscription ${name}` };
+  const about = { specversion: '1.0', id, source, type: 'punctual.test', subject: name, time };
+  return JSON.stringify({ ...about, datacontenttype: 'application/json', data });
+}
+
 function cloudEvent({
   kind,
   subject,

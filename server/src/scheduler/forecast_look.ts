@@ -46,6 +46,8 @@ export interface Looked {
 }
 
 const pageSize = 2000;
+/** Segments that are read at once. */
+const atOnce = 4;
 const lowestJob = '00000000-0000-0000-0000-000000000000';
 /** Of each segment: ten million runs that wait must not take the whole time. */
 const maxWaiting = 500_000;
@@ -104,10 +106,19 @@ export async function lookAhead({ db, segments, window, filter, budgetMs }: Look
     waiting: 0,
     complete: true,
   };
-  for (const segment of segments) await addWaiting(look, segment);
-  for (const segment of segments) await addSchedules(look, segment);
+  await byFew(segments, (segment) => addWaiting(look, segment));
+  await byFew(segments, (segment) => addSchedules(look, segment));
   const { counted, schedules, waiting, complete } = look;
   return { counted, durations: await readDurations(look, segments), schedules, waiting, complete };
+}
+
+/** Some segments at once: while one answer is counted, the next is read. */
+async function byFew(segments: readonly number[], add: (segment: number) => Promise<void>): Promise<void> {
+  const left = [...segments];
+  const next = async (): Promise<void> => {
+    for (let segment = left.shift(); segment !== undefined; segment = left.shift()) await add(segment);
+  };
+  await Promise.all(Array.from({ length: atOnce }, next));
 }
 
 /** One forecast under way. */

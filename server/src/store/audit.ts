@@ -40,6 +40,9 @@ interface AuditRow extends Omit<AuditEntry, 'at' | 'before' | 'after'> {
   looked_at: number;
 }
 
+/** Entries that a page looks at when its filter has no index. */
+const scanRows = 5_000;
+
 /** Newest first, below an id. Filters without an index look at a bounded number of rows: a page may be short. */
 export async function listAudit(
   db: Queryable,
@@ -49,13 +52,14 @@ export async function listAudit(
   const top = filter.to === undefined ? highestId : lowestIdAt(Date.parse(filter.to));
   const below = page.below !== null && page.below < top ? page.below : top;
   const from = lowestIdAt(filter.from === undefined ? 0 : Date.parse(filter.from));
+  const looking = plain(filter).length === 0 ? page.limit + 1 : scanRows;
   const rows = await db.query<AuditRow & { audit_id: string | null }>(sql`
     with looked_at as materialized (
       select *
       from punctual.audit a
       where a.audit_id < ${below} and a.audit_id >= ${from} and ${join(indexed(filter), ' and ', part`true`)}
       order by a.audit_id desc
-      limit ${limits.max_scan}::integer
+      limit ${looking}::integer
     )
     select s.lowest, s.looked_at, f.*
     from (select min(audit_id::text) as lowest, count(*)::integer as looked_at from looked_at) s
@@ -71,19 +75,20 @@ export async function listAudit(
   const entries = found.slice(0, page.limit).map(toEntry);
   if (found.length > page.limit) return { entries, below: entries.at(-1)?.audit_id ?? null };
   const { looked_at = 0, lowest = null } = rows[0] ?? {};
-  return { entries, below: looked_at >= limits.max_scan ? lowest : null };
+  return { entries, below: looked_at >= looking ? lowest : null };
 }
 
+/** What an index finds in the order of the list. */
 function indexed({ noun, id, key_id }: Filter): Fragment[] {
   return [
-    ...(noun === undefined ? [] : [part`a.noun = ${noun}`]),
-    ...(noun === undefined || id === undefined ? [] : [part`a.id = ${id}`]),
+    ...(noun === undefined || id === undefined ? [] : [part`a.noun = ${noun} and a.id = ${id}`]),
     ...(key_id === undefined ? [] : [part`a.key_id = ${key_id}::uuid`]),
   ];
 }
 
 function plain({ noun, id, user_id, operation }: Filter): Fragment[] {
   return [
+    ...(noun === undefined || id !== undefined ? [] : [part`a.noun = ${noun}`]),
     ...(noun !== undefined || id === undefined ? [] : [part`a.id = ${id}`]),
     ...(user_id === undefined ? [] : [part`a.user_id = ${user_id}`]),
     ...(operation === undefined ? [] : [part`a.operation = ${operation}`]),

@@ -43,21 +43,23 @@ export async function listDeadLetters(
   page: PageRequest,
 ): Promise<Page<DeadLetter>> {
   const filters = filtersOf(filter);
-  const perSegment = rowsPerSegment(page, filters.length > 0);
-  return readPage<DeadLetterRow, DeadLetter>(db, page, {
-    id: 'run_id',
-    perSegment,
-    candidates: part`
-      select d.*
-      from punctual.dead_letters d
-      where d.segment = s.segment and d.run_id < ${page.below ?? highestId} ${redriven === true ? part`` : part`and d.redriven_at is null`}
-      order by d.run_id desc
-      limit ${perSegment}`,
-    fitting: part`
-      select ${letterColumns}
-      from looked_at d ${withJobAndLane}
-      where ${join(filters, ' and ', part`true`)}`,
-    toItem: toLetter,
+  return readPage<DeadLetterRow, DeadLetter>(db, page, (step) => {
+    const perSegment = rowsPerSegment(step, filters.length > 0);
+    return {
+      id: 'run_id',
+      perSegment,
+      candidates: part`
+        select d.*
+        from punctual.dead_letters d
+        where d.segment = s.segment and d.run_id < ${step.below ?? highestId} ${redriven === true ? part`` : part`and d.redriven_at is null`}
+        order by d.run_id desc
+        limit ${perSegment}`,
+      fitting: part`
+        select ${letterColumns}
+        from looked_at d ${withJobAndLane}
+        where ${join(filters, ' and ', part`true`)}`,
+      toItem: toLetter,
+    };
   });
 }
 

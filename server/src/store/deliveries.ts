@@ -56,9 +56,9 @@ export interface TakenDelivery {
 }
 
 const targets = part`(
-  select 'channel' as target_kind, name as target, kind, definition, secret from punctual.alert_channels
+  select 'channel' as target_kind, name as target, kind, definition, secret, false as paused from punctual.alert_channels
   union all
-  select 'subscription', name, 'events', definition, secret from punctual.event_subscriptions)`;
+  select 'subscription', name, 'events', definition, secret, paused_at is not null from punctual.event_subscriptions)`;
 
 /** Takes some that are due, up to `each` of a target less what is under way here, and `limit` of all together. */
 export async function takeDeliveries(
@@ -94,6 +94,7 @@ export async function takeDeliveries(
         limit greatest(0, ${each}::integer - coalesce(b.n, 0))
         for update skip locked
       ) d
+      where not t.paused
       limit ${limit}::integer
     )
     update punctual.deliveries d

@@ -49,7 +49,7 @@ export async function writeAlertEvents(tx: Queryable, alerts: readonly Alert[]):
 /** Subscriptions to the ends of runs. */
 export async function runSubscriptions(db: Queryable): Promise<string[]> {
   const rows = await db.query<{ name: string }>(sql`
-    select name from punctual.event_subscriptions where kinds && '{run.succeeded,run.failed,run.cancelled,run.dead}' order by name`);
+    select name from punctual.event_subscriptions where kinds && '{run.succeeded,run.failed,run.cancelled,run.dead}' and paused_at is null order by name`);
   return rows.map(({ name }) => name);
 }
 
@@ -85,7 +85,7 @@ export async function readEvents(
              least(${horizon}::timestamptz, u.until)::text as until, u.until >= ${horizon}::timestamptz as last
       from punctual.event_subscriptions s
       cross join lateral (select s.read_until + ${sliceMs}::bigint * interval '1 millisecond') u (until)
-      where s.name = ${name} and s.read_until < ${horizon}::timestamptz
+      where s.name = ${name} and s.paused_at is null and s.read_until < ${horizon}::timestamptz
         and (select count(*) from (
                select from punctual.deliveries d
                where d.target_kind = 'subscription' and d.target = s.name and d.state = 'due'

@@ -15,29 +15,29 @@ export type JobFilter = Omit<JobQuery, 'limit' | 'cursor'>;
 
 export async function listJobs(db: Queryable, filter: JobFilter, page: PageRequest): Promise<Page<Job>> {
   const filters = filtersOf(filter);
-  const below = lower(
-    page.below,
-    filter.created_before === undefined ? null : lowestIdAt(Date.parse(filter.created_before)),
-  );
+  const top = filter.created_before === undefined ? null : lowestIdAt(Date.parse(filter.created_before));
   const from = lowestIdAt(filter.created_after === undefined ? 0 : Date.parse(filter.created_after));
-  const perSegment = rowsPerSegment(page, filters.length > 0);
   const live = filter.status === 'pending' || filter.status === 'SCHEDULED' || filter.status === 'PAUSED';
-  const span = { below, from, perSegment };
   const holder = filter.unique_key === undefined ? undefined : await findHolder(db, filter, page.segments.length);
   if (holder === null) return { items: [], below: null };
-  return readPage<JobRow, Job>(db, page, {
-    id: 'job_id',
-    perSegment,
-    candidates: holder !== undefined ? oneJob(span, holder) : live ? liveJobs(span) : allJobs(span),
-    fitting: part`
-      select *
-      from (
-        select ${jobColumns}
-        from (select l.segment, l.job_id from looked_at l order by l.job_id desc) newest_first
-        join punctual.jobs j using (segment, job_id)
-      ) j
-      where ${join(filters, ' and ', part`true`)}`,
-    toItem: (row) => toJob(row),
+  return readPage<JobRow, Job>(db, page, (step) => {
+    const perSegment = rowsPerSegment(step, filters.length > 0);
+    const span = { below: lower(step.below, top), from, perSegment };
+    return {
+      id: 'job_id',
+      perSegment,
+      candidates: holder !== undefined ? oneJob(span, holder) : live ? liveJobs(span) : allJobs(span),
+      fitting: part`
+        select *
+        from (
+          select ${jobColumns}
+          from (select l.segment, l.job_id from looked_at l order by l.job_id desc) newest_first
+          join punctual.jobs j using (segment, job_id)
+          where ${marked(filter.status)}
+        ) j
+        where ${join(filters, ' and ', part`true`)}`,
+      toItem: (row) => toJob(row),
+    };
   });
 }
 
@@ -91,6 +91,13 @@ function liveJobs({ below, from, perSegment }: Span): Fragment {
     from (${join(pieces, ' union all ', part``)}) u
     order by u.job_id desc
     limit ${perSegment}`;
+}
+
+/** What the row of the job says of its status, before its runs are asked for the rest. */
+function marked(status: JobFilter['status']): Fragment {
+  if (status === undefined) return part`true`;
+  if (status === 'CANCELLED') return part`j.cancelled_at is not null`;
+  return part`j.cancelled_at is null ${status === 'PAUSED' ? part`and j.paused_at is not null` : part``}`;
 }
 
 function filtersOf(filter: JobFilter): Fragment[] {

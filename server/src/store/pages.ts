@@ -2,12 +2,19 @@
 // is the next ids below the cursor, newest first.
 //
 // Filters without an index look at a bounded number of rows: each segment is read down to `perSegment` rows; the highest id
-// at which some segment stopped is the horizon, and everything above it is known. A page that found less than asked ends
-// at the horizon, and the next one starts there.
+// at which some segment stopped is the horizon, and everything above it is known. What found less than asked ends at the
+// horizon, and the next step starts there. A page takes a few such steps while it is not full and its time is not up, so that
+// no statement is long and nobody waits for what is rare.
 import { limits } from '@punctual/contract';
+import { monotonicMs } from '../base/clock.ts';
 import { highestId } from '../base/ids.ts';
 import type { Queryable } from './database.ts';
 import { type Fragment, part, sql } from './sql.ts';
+
+/** Rows that one statement looks at. */
+const stepRows = 2_000;
+/** A page takes no further step after so long. */
+const lookMs = 150;
 
 export interface PageRequest {
   /** Only ids below this one; null for the first page. */
@@ -33,7 +40,26 @@ export interface List<Row, Item> {
   toItem: (row: Row) => Item;
 }
 
+/** `listOf` says how to read on from a place. */
 export async function readPage<Row extends object, Item>(
+  db: Queryable,
+  page: PageRequest,
+  listOf: (page: PageRequest) => List<Row, Item>,
+): Promise<Page<Item>> {
+  const until = monotonicMs() + lookMs;
+  const items: Item[] = [];
+  let { below } = page;
+  for (let looked = 0; looked < limits.max_scan; looked += stepRows) {
+    const rest = { ...page, below, limit: page.limit - items.length };
+    const step = await readStep(db, rest, listOf(rest));
+    items.push(...step.items);
+    below = step.below;
+    if (below === null || items.length >= page.limit || monotonicMs() > until) break;
+  }
+  return { items, below };
+}
+
+async function readStep<Row extends object, Item>(
   db: Queryable,
   page: PageRequest,
   { id, perSegment, candidates, fitting, toItem }: List<Row, Item>,
@@ -76,10 +102,10 @@ export async function readPage<Row extends object, Item>(
 
 const columnsById = { run_id: part`run_id`, job_id: part`job_id`, workflow_id: part`workflow_id` };
 
-/** How many rows of a segment a page may look at. */
+/** How many rows of a segment a step may look at. */
 export function rowsPerSegment(page: PageRequest, filtered: boolean): number {
   if (!filtered) return page.limit + 1;
-  return Math.max(page.limit + 1, Math.ceil(limits.max_scan / page.segments.length));
+  return Math.max(page.limit + 1, Math.ceil(stepRows / page.segments.length));
 }
 
 export function lower(a: string | null, b: string | null): string {

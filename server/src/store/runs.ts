@@ -119,28 +119,31 @@ export async function listRuns(db: Queryable, filter: RunFilter, page: PageReque
     ...jobConditions(filter),
     ...(status === undefined ? [] : [part`r.status = ${status}`]),
   ];
-  const below = lower(page.below, created_before === undefined ? null : lowestIdAt(Date.parse(created_before)));
+  const top = created_before === undefined ? null : lowestIdAt(Date.parse(created_before));
   const from = lowestIdAt(created_after === undefined ? 0 : Date.parse(created_after));
-  const perSegment = rowsPerSegment(page, filters.length > 0);
-  const pieces = tablesOf(status, worker_id).map(
-    (table) => part`(${tables[table]}
-      where r.segment = s.segment and r.run_id < ${below} and r.run_id >= ${from} ${table === 'ended_runs' ? unsuccessful(status) : part``}
-      order by r.run_id desc
-      limit ${perSegment})`,
-  );
-  return readPage<RunRow, Run>(db, page, {
-    id: 'run_id',
-    perSegment,
-    candidates: part`
-      select *
-      from (${join(pieces, ' union all ', part``)}) u
-      order by u.run_id desc
-      limit ${perSegment}`,
-    fitting: part`
-      select ${runColumns}
-      from (select * from looked_at order by run_id desc) r ${withJobAndLane}
-      where ${join(filters, ' and ', part`true`)}`,
-    toItem: (row) => toRun(row, hidden),
+  return readPage<RunRow, Run>(db, page, (step) => {
+    const below = lower(step.below, top);
+    const perSegment = rowsPerSegment(step, filters.length > 0);
+    const pieces = tablesOf(status, worker_id).map(
+      (table) => part`(${tables[table]}
+        where r.segment = s.segment and r.run_id < ${below} and r.run_id >= ${from} ${table === 'ended_runs' ? unsuccessful(status) : part``}
+        order by r.run_id desc
+        limit ${perSegment})`,
+    );
+    return {
+      id: 'run_id',
+      perSegment,
+      candidates: part`
+        select *
+        from (${join(pieces, ' union all ', part``)}) u
+        order by u.run_id desc
+        limit ${perSegment}`,
+      fitting: part`
+        select ${runColumns}
+        from (select * from looked_at order by run_id desc) r ${withJobAndLane}
+        where ${join(filters, ' and ', part`true`)}`,
+      toItem: (row) => toRun(row, hidden),
+    };
   });
 }
 

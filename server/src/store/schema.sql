@@ -395,6 +395,7 @@ create table punctual.event_subscriptions (
   read_run_id uuid not null default '00000000-0000-0000-0000-000000000000'::uuid,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  paused_at timestamp with time zone,
   constraint event_subscriptions_pkey primary key (name)
 );
 

@@ -4,7 +4,7 @@ import { shownWebhook } from '../rules/channel.ts';
 import { lockAlertSettings } from './alert_rules.ts';
 import type { Database, Queryable } from './database.ts';
 import { deliveryCounts } from './deliveries.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { epochMs, type Fragment, part, sql } from './sql.ts';
 
 interface SubscriptionRow {
   name: string;
@@ -13,11 +13,12 @@ interface SubscriptionRow {
   read_until: Date;
   due: number;
   dead: number;
+  paused_at: Date | null;
   updated_at: Date;
 }
 
 const select = (where: Fragment): Fragment => part`
-  select s.name, s.definition, s.secret is not null as has_secret, s.read_until, s.updated_at, ${deliveryCounts('subscription', part`s.name`)}
+  select s.name, s.definition, s.secret is not null as has_secret, s.read_until, s.paused_at, s.updated_at, ${deliveryCounts('subscription', part`s.name`)}
   from punctual.event_subscriptions s
   where ${where}
   order by s.name`;
@@ -63,7 +64,30 @@ export async function deleteSubscription(db: Queryable, name: string): Promise<b
   return rows.length > 0;
 }
 
-function toSubscription({ definition, read_until, updated_at, ...row }: SubscriptionRow): Subscription {
+/** Paused twice, it is paused since the first time. False: there is none of this name. */
+export async function pauseSubscription(db: Queryable, name: string, paused: boolean): Promise<boolean> {
+  const rows = await db.query(sql`
+    update punctual.event_subscriptions
+    set paused_at = case when ${paused}::boolean then coalesce(paused_at, now()) end
+    where name = ${name}
+    returning 1`);
+  return rows.length > 0;
+}
+
+/** The subscription as a test of it needs it. */
+export async function findSubscription(
+  db: Queryable,
+  name: string,
+): Promise<{ definition: string; secret: string | null; source: string; now_ms: number } | null> {
+  const rows = await db.query<{ definition: string; secret: string | null; source: string; now_ms: string }>(sql`
+    select s.definition, s.secret, '/punctual/' || i.installation_id as source, ${epochMs(part`now()`)} as now_ms
+    from punctual.event_subscriptions s
+    cross join punctual.installation i
+    where s.name = ${name}`);
+  return rows[0] === undefined ? null : { ...rows[0], now_ms: Number(rows[0].now_ms) };
+}
+
+function toSubscription({ definition, read_until, paused_at, updated_at, ...row }: SubscriptionRow): Subscription {
   const { url, kinds, type = null, queue = null, note = null } = JSON.parse(definition) as PutSubscription;
   return {
     ...row,
@@ -73,6 +97,7 @@ function toSubscription({ definition, read_until, updated_at, ...row }: Subscrip
     queue,
     note,
     read_until: read_until.toISOString(),
+    paused_at: paused_at?.toISOString() ?? null,
     updated_at: updated_at.toISOString(),
   };
 }

@@ -274,28 +274,30 @@ export async function listWorkflows(
     ...(user_id === undefined ? [] : [part`w.user_id = ${user_id}`]),
     ...(job_id === undefined ? [] : [part`w.job_id = ${job_id}`]),
   ];
-  const perSegment = rowsPerSegment(page, filters.length > 0);
   // What goes on is found among what has not ended, which is little.
   const live = state === 'RUNNING' || state === 'PAUSED' || state === 'WAITING';
-  return readPage<WorkflowRow, WorkflowSummary>(db, page, {
-    id: 'workflow_id',
-    perSegment,
-    candidates: part`
-      select w.segment, w.workflow_id
-      from punctual.workflows w
-      where w.segment = s.segment and w.workflow_id < ${page.below ?? highestId} ${live ? part`and w.ended_at is null` : part``}
-        ${job_id === undefined ? part`` : part`and w.job_id = ${job_id}`}
-      order by w.workflow_id desc
-      limit ${perSegment}`,
-    fitting: part`
-      select *
-      from (
-        select ${columns}
-        from (select l.segment, l.workflow_id from looked_at l order by l.workflow_id desc) newest_first
-        join punctual.workflows w using (segment, workflow_id)
-      ) w
-      where ${join(filters, ' and ', part`true`)}`,
-    toItem: toSummary,
+  return readPage<WorkflowRow, WorkflowSummary>(db, page, (step) => {
+    const perSegment = rowsPerSegment(step, filters.length > 0);
+    return {
+      id: 'workflow_id',
+      perSegment,
+      candidates: part`
+        select w.segment, w.workflow_id
+        from punctual.workflows w
+        where w.segment = s.segment and w.workflow_id < ${step.below ?? highestId} ${live ? part`and w.ended_at is null` : part``}
+          ${job_id === undefined ? part`` : part`and w.job_id = ${job_id}`}
+        order by w.workflow_id desc
+        limit ${perSegment}`,
+      fitting: part`
+        select *
+        from (
+          select ${columns}
+          from (select l.segment, l.workflow_id from looked_at l order by l.workflow_id desc) newest_first
+          join punctual.workflows w using (segment, workflow_id)
+        ) w
+        where ${join(filters, ' and ', part`true`)}`,
+      toItem: toSummary,
+    };
   });
 }
 

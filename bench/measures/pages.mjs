@@ -1,0 +1,128 @@
+// Pages: what the dashboard asks for before a page shows something, in a book of five million jobs and runs. Every GET of
+// every page, with filters, and its second page; each answer timed, and every statement by PostgreSQL's own count.
+// BENCH_PAGES_JOBS is how many jobs. Only ours.
+import { Client } from '@punctual/sdk';
+import { tick } from '../clock.mjs';
+import { fillBook } from '../fill.mjs';
+import { openHouse } from '../house.mjs';
+import { pageCalls } from '../page_calls.mjs';
+import { ask } from '../postgres.mjs';
+import { countStatements, slowestStatements } from '../statements.mjs';
+
+const times = 3;
+const mostPageMs = 500;
+const mostStatementMs = 200;
+const row = (key, title, most) => ({
+  key,
+  title,
+  unit: 'ms',
+  better: 'lower',
+  must: { most, text: `≤ ${most}` },
+  aim: null,
+});
+
+export const pages = {
+  name: 'pages',
+  byName: true,
+  statements: true,
+  rows: [
+    row('page', "the dashboard's slowest answer before a page shows something, 5 million jobs and runs", mostPageMs),
+    row('statement', 'the slowest statement of them', mostStatementMs),
+  ],
+  peers: [],
+  quickPeers: [],
+
+  async measure(bench, contestant) {
+    const jobs = Number(process.env.BENCH_PAGES_JOBS ?? (bench.quick ? 200_000 : 5_000_000));
+    const house = await openHouse(bench, contestant);
+    const { url, databaseUrl } = house.place;
+    const client = new Client({ url });
+    try {
+      await prepare(client);
+      await fillBook((text, values) => ask(databaseUrl, text, values), { jobs, say: bench.say });
+      const of = await samples((text) => ask(databaseUrl, text));
+      await countStatements(databaseUrl);
+      const answers = await askPages(url, of);
+      const statements = await slowestStatements(databaseUrl);
+      return judge(bench, { jobs, answers, statements });
+    } finally {
+      client.close();
+      await house.close();
+    }
+  },
+};
+
+/** What only a server can make, for the filler to copy. */
+export async function prepare(client) {
+  await client.jobs.create({ type: 'type-hourly', queue: 'hourly', name: 'Hourly', cron_expression: '0 * * * *' });
+}
+
+/** Ids of things to open. */
+export async function samples(query) {
+  const id = async (text) => (await query(text))[0]?.id;
+  const run = async (is, table, where) => ({
+    is,
+    id: await id(`select run_id as id from punctual.${table} ${where} limit 1`),
+  });
+  return {
+    job: await id(
+      `select job_id as id from punctual.ended_runs where status = 'SUCCESS' and cause = 'submit' order by run_id limit 1`,
+    ),
+    recurring: await id(`select job_id as id from punctual.occurrences limit 1`),
+    failed: await run('failed', 'ended_runs', `where status = 'FAILED' and cause = 'submit'`),
+    running: await run('running', 'running', ''),
+    waiting: await run('waiting', 'waiting', `where reason = 'due_later'`),
+    ready: await run('due', 'ready', ''),
+    blocked: await run('blocked', 'waiting', `where reason = 'dependency'`),
+    workflow: await id('select workflow_id as id from punctual.workflows limit 1'),
+    letter: await id('select run_id as id from punctual.dead_letters limit 1'),
+    operation: await id('select operation_id as id from punctual.operations limit 1'),
+    artifact: await id('select sha256 as id from punctual.artifacts limit 1'),
+    minute: new Date(Math.ceil(Date.now() / 3_600_000) * 3_600_000).toISOString(),
+  };
+}
+
+/** Asks everything some times, one after the other, and the second page of each list. */
+export async function askPages(url, of) {
+  const answers = [];
+  for (const { page, gets } of pageCalls(of)) {
+    for (const get of gets) {
+      const first = await askOften(`${url}/${get}`);
+      answers.push({ page, get, ...first });
+      const cursor = first.body?.next_cursor;
+      if (typeof cursor !== 'string') continue;
+      const next = `${get}&cursor=${encodeURIComponent(cursor)}`;
+      answers.push({ page, get: `${get} (second page)`, ...(await askOften(`${url}/${next}`)) });
+    }
+  }
+  return answers;
+}
+
+async function askOften(url) {
+  let worst = { ms: 0 };
+  for (let i = 0; i < times; i++) {
+    const from = tick();
+    const answer = await fetch(url);
+    const body = await answer.json();
+    const ms = tick() - from;
+    if (answer.status >= 400 && answer.status !== 404)
+      throw new Error(`${url} was answered with ${answer.status}: ${JSON.stringify(body)}`);
+    if (ms >= worst.ms) worst = { ms, status: answer.status, body };
+  }
+  return worst;
+}
+
+export function judge(bench, { jobs, answers, statements }) {
+  const slow = [...answers]
+    .sort((a, b) => b.ms - a.ms)
+    .map(({ page, get, ms, status }) => ({ page, get, ms: Math.round(ms), status }));
+  bench.say(`${answers.length} questions over ${jobs.toLocaleString('en')} jobs; the slowest answers:`);
+  for (const { page, get, ms, status } of slow.slice(0, 25))
+    bench.say(`${String(ms).padStart(6)} ms  ${status}  ${page}: ${get}`);
+  bench.say('the slowest statements:');
+  for (const { ms, mean, calls, query } of statements.slice(0, 15))
+    bench.say(`${String(Math.round(ms)).padStart(6)} ms  (mean ${mean.toFixed(1)}, ${calls} calls)  ${query}`);
+  const values = { page: slow[0].ms, statement: statements[0].ms };
+  if (values.page > mostPageMs || values.statement > mostStatementMs) process.exitCode = 1;
+  return { values, detail: { jobs, answers: slow, statements } };
+}
