@@ -26,11 +26,12 @@ export function same(a: unknown, b: unknown): boolean {
 
 /** With the defaults where nothing is given; a null is given. */
 export function filled(given: Fields, defaults: Fields): Fields {
-  const whole: Fields = { ...defaults };
+  const whole: Fields = {};
   for (const [name, value] of Object.entries(given)) {
-    const preset = defaults[name];
+    const preset = own(defaults, name);
     set(whole, name, isFields(value) && isFields(preset) ? filled(value, preset) : value);
   }
+  for (const [name, preset] of Object.entries(defaults)) if (!Object.hasOwn(whole, name)) set(whole, name, preset);
   return whole;
 }
 
@@ -38,7 +39,7 @@ export function filled(given: Fields, defaults: Fields): Fields {
 export function stripped(value: Fields, defaults: Fields): Fields {
   const rest: Fields = {};
   for (const [name, one] of Object.entries(value)) {
-    const preset = defaults[name];
+    const preset = own(defaults, name);
     if (one === undefined || (Object.hasOwn(defaults, name) && same(one, preset))) continue;
     set(rest, name, isFields(one) && isFields(preset) ? stripped(one, preset) : one);
   }

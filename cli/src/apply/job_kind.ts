@@ -13,6 +13,7 @@ import {
   defaults as presets,
   SetQueue,
   Title,
+  timing,
   UpdateJob,
 } from '@punctual/contract';
 import { prepareJob } from '@punctual/server/internal/rules/job';
@@ -27,15 +28,18 @@ export const markPrefix = 'managed-by:';
 const once = 'is of jobs that run once, which a file does not hold; `punctual jobs create` makes them';
 
 const { schedule_time: _1, delay_ms: _2, depends_on: _3, on_conflict: _4, ...properties } = CreateJob.properties;
+const { type, executor, user_id, ...others } = properties;
 
 export const jobKind: Kind = {
   section: 'jobs',
   noun: 'job',
   id: 'name',
+  // In the order in which an export has them.
   schema: closed({
-    ...properties,
-    name: described(Title, { description: 'What it is known by, together with its user and its unique_key' }),
     job_id: PreviewRequest.properties.job_id,
+    ...{ user_id, type, executor, ...timing },
+    ...others,
+    name: described(Title, { description: 'What it is known by, together with its user and its unique_key' }),
     paused: SetQueue.properties.paused,
     pause_note: PauseRequest.properties.note,
   }),

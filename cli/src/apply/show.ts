@@ -27,8 +27,9 @@ function showStep({ line, paint }: Output, step: Step): void {
   line(paint(style, `${sign} ${step.kind.noun} ${oneLine(step.id, max_value_chars)}${owner}${words}`));
   if (step.action === 'create')
     for (const [name, value] of Object.entries(minimalAfter(step))) line(`    ${name}: ${shown(value)}`);
-  for (const { path, before, after } of hiding(step))
-    line(`    ${path}: ${paint('red', shown(before))} → ${paint('green', shown(after))}`);
+  else
+    for (const { path, before, after } of hiding(step))
+      line(`    ${path}: ${paint('red', shown(before))} → ${paint('green', shown(after))}`);
 }
 
 function ownerOf(value: Fields | null): string {

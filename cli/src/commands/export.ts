@@ -62,7 +62,7 @@ async function exportAll({ client, output }: ClientSession, given: Given): Promi
       output.line(text.trimEnd());
       isFirst = false;
     }
-    if (items.length > 0) told.push(`${items.length} ${section.replace('_', ' ')}`);
+    if (items.length > 0) told.push(`${section.replace('_', ' ')} ${items.length}`);
   };
   for (const section of wanted) {
     if (section === 'jobs') continue;
@@ -73,7 +73,7 @@ async function exportAll({ client, output }: ClientSession, given: Given): Promi
     print(section, items);
   }
   if (wanted.includes('jobs')) print('jobs', await jobItems({ client, output }, filterOf(given), context));
-  output.remark(`exported ${told.length === 0 ? 'nothing: there is nothing that fits' : told.join(', ')}`, 'dim');
+  output.remark(`exported: ${told.length === 0 ? 'nothing, because nothing fits' : told.join(', ')}`, 'dim');
 }
 
 function byId(values: readonly Fields[], id: string): Fields[] {
