@@ -108,7 +108,7 @@ test('wrong files are refused whole, each mistake with file, line, column and ho
   const wrong: [string, RegExp][] = [
     [
       `${hourly('w')}  - {name: x, typ: t, interval_ms: 5000}\n`,
-      /standard input:3:17: jobs\[1\]\.typ is not a known field; did you mean type\?/,
+      /standard input:3:15: jobs\[1\]\.typ is not a known field; did you mean type\?/,
     ],
     ['jobs:\n\t- name: x\n', /standard input:2:1: a tab cannot indent: use spaces/],
     [`${hourly('w')}jobs: []\n`, /standard input:3:1: this name stands here twice/],

@@ -148,6 +148,8 @@ test('a set removes the jobs it marked and no others, and only when it is asked 
   assert.deepEqual([unsaid.code, /say which one by --set NAME/.test(unsaid.stderr)], [2, true]);
   const other = await ask(['apply', '-f', '-', '--set', 'others', '--prune', '--yes'], less);
   assert.match(other.stderr, /is managed by the set team/);
+  const empty = await ask(['apply', '-f', '-', '--set', 'team', '--prune', '--yes'], 'jobs: []');
+  assert.deepEqual([empty.code, /the files hold no job/.test(empty.stderr)], [1, true]);
   assert.match(await apply(less, '--set', 'team', '--prune'), /^- job p2\n1 to remove; 1 unchanged\n1 of 1 done\n$/);
   assert.deepEqual((await jobsOf(client, 'p2')).length, 0);
   for (const name of ['p1', 'by hand', 'once']) await jobOf(client, name);

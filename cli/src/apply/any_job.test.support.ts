@@ -9,6 +9,32 @@ const ms = (max: number): fc.Arbitrary<number> => fc.integer({ min: 1000, max })
 const time = fc
   .integer({ min: Date.parse('2031-01-01'), max: Date.parse('2034-01-01') })
   .map((at) => new Date(at).toISOString());
+/** Texts of several lines, with blanks and ends that YAML could lose. */
+const lines = fc
+  .array(
+    fc.constantFrom(
+      'a',
+      ' b',
+      'c ',
+      '',
+      '\n',
+      '\t',
+      '---',
+      '...',
+      '# d',
+      'e: f',
+      '- g',
+      '!keep ',
+      '\r',
+      '\u0085',
+      '\u2028',
+      '"',
+    ),
+    {
+      maxLength: 8,
+    },
+  )
+  .chain((parts) => fc.constantFrom('', '\n', ' ').map((between) => parts.join(between)));
 /** Names with what YAML would read as something else. */
 const name = fc.oneof(
   fc.constantFrom(
@@ -68,7 +94,10 @@ const shared = {
   requires: fc.uniqueArray(label, { maxLength: 3 }),
   concurrency_key: label,
   units: fc.integer({ min: 1, max: 9 }),
-  payload: fc.jsonValue({ stringUnit: 'binary' }),
+  payload: fc.oneof(
+    fc.jsonValue({ stringUnit: 'binary' }),
+    fc.record({ a: lines, b: fc.array(lines, { maxLength: 3 }), c: fc.dictionary(lines, lines, { maxKeys: 2 }) }),
+  ),
   max_retries: fc.integer({ min: 0, max: 9 }),
   backoff: fc.record(
     { base_ms: ms(9000), factor: fc.integer({ min: 1, max: 9 }), jitter: fc.constantFrom(0, 0.2, 1) },

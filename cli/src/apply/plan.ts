@@ -114,12 +114,15 @@ function secretsOf({ kind, value }: Entry): Change[] {
     .map((path) => ({ path, before: '(not shown)', after: '(sent)' }));
 }
 
-export function nothingToKeep({ keeps, kind, place, path }: Entry, there: unknown): Problem[] {
-  if (there !== undefined) return [];
+export function nothingToKeep(entry: Entry, there: unknown): Problem[] {
+  return there === undefined ? cannotKeep(entry, `there is no such ${entry.kind.noun} to keep it of`) : [];
+}
+
+export function cannotKeep({ keeps, place, path }: Entry, why: string): Problem[] {
   return keeps.map((name) => ({
     ...place,
     path: `${path}.${name}`,
-    message: `is !keep, and there is no such ${kind.noun} to keep it of: give it, or !env NAME`,
+    message: `is !keep, and ${why}: give it, or !env NAME`,
   }));
 }
 

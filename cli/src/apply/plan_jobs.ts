@@ -5,7 +5,7 @@ import type { Entry } from './check.ts';
 import { differences, type Fields } from './fields.ts';
 import { changeable, jobKind, madeKey, markOf, markPrefix } from './job_kind.ts';
 import type { Context } from './kind.ts';
-import { normal, nothingToKeep, type Plan, type PresentJob } from './plan.ts';
+import { cannotKeep, normal, nothingToKeep, type Plan, type PresentJob } from './plan.ts';
 
 export interface JobOptions {
   context: Context;
@@ -127,7 +127,7 @@ function planJob(plan: Plan, entry: Entry, job: PresentJob | null, { context, se
   }
   const isChange = changes.every(({ path: field }) => field === 'managed by' || changeable.has(topOf(field)));
   const action = isChange ? 'update' : 'replace';
-  if (action === 'replace') plan.problems.push(...nothingToKeep(entry, undefined));
+  if (action === 'replace') plan.problems.push(...cannotKeep(entry, 'the job must be made anew'));
   plan.steps.push({ action, kind, id, before, after, changes, given: entry, job });
 }
 

@@ -44,6 +44,10 @@ export interface Prepared {
 
 export async function preparePlan(client: Client, options: PrepareOptions): Promise<Prepared> {
   const entries = await readEntries(options.files);
+  if (options.prune && !entries.some(({ kind }) => kind === jobKind))
+    throw new CliError(
+      'the files hold no job, and --prune would remove all of the set: that is more likely a mistake.',
+    );
   const session = await client.keys.whoAmI();
   const meant = new Set<Kind>([...entries.map(({ kind }) => kind), ...settingKindsOf(options.pruneKinds)]);
   if (options.prune) meant.add(jobKind);

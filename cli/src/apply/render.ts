@@ -17,12 +17,24 @@ export function itemText(kind: Kind, value: Fields, context: Context): string {
     Object.hasOwn(least, name),
   );
   const item = Object.fromEntries(names.map((name) => [name, least[name]]));
-  const text = new Document([item], { ...yamlOptions, aliasDuplicateObjects: false }).toString({ lineWidth: 0 });
+  const text = new Document([item], { ...yamlOptions, aliasDuplicateObjects: false }).toString({
+    lineWidth: 0,
+    blockQuote: isTame(item) ? 'literal' : false,
+  });
+  // Only the last end of line goes: others may belong to a text that ends with some.
   return text
-    .trimEnd()
+    .slice(0, -1)
     .split('\n')
-    .map((line) => (line === '' ? line : `  ${line}`).replace(/(!keep) $/, '$1'))
+    .map((line) => (line === '' ? line : `  ${line}`).replace(/: !keep $/, ': !keep'))
     .join('\n');
+}
+
+/** Whether its texts of several lines can be written as they are: no blanks that an editor, or YAML, would lose. */
+function isTame(value: unknown): boolean {
+  if (typeof value === 'string')
+    return !value.includes('\n') || !/^\s|[ \t]\n|[ \t]$|\n\n$|[^\P{C}\n]|[\u2028\u2029]/u.test(value);
+  if (Array.isArray(value)) return value.every(isTame);
+  return !isFields(value) || Object.values(value).every(isTame);
 }
 
 function withKeeps({ section }: Kind, value: Fields): Fields {

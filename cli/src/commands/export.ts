@@ -59,7 +59,7 @@ async function exportAll({ client, output }: ClientSession, given: Given): Promi
   let isFirst = true;
   const print = (section: Section, items: readonly string[]): void => {
     for (const text of documentTexts(section, items, isFirst)) {
-      output.line(text.trimEnd());
+      output.line(text.slice(0, -1));
       isFirst = false;
     }
     if (items.length > 0) told.push(`${section.replace('_', ' ')} ${items.length}`);
