@@ -200,7 +200,7 @@ test('a key that may not do all of it is told what it lacks, and nothing is done
     ['apply', '-f', '-', '--yes'],
     hourly('roles').replace('type: t', 'type: t, user_id: bob'),
   );
-  assert.match(others.stderr, /user_id is bob, and your key belongs to the user ann/);
+  assert.match(others.stderr, /user_id is "bob", and your key belongs to the user ann/);
   const exported = await run(own, ['export']);
   assert.match(exported.stderr, /left out: to see channels needs a key with the role operator/);
   assert.equal((await run(own, ['diff', '-f', '-'], exported.stdout)).code, 0);

@@ -135,4 +135,4 @@ export const anyJob: fc.Arbitrary<CreateJob> = fc.oneof(
     },
     { requiredKeys: ['name', 'type', 'interval_ms'] },
   ),
-) as fc.Arbitrary<CreateJob>;
+);

@@ -43,7 +43,10 @@ export interface Problem extends Place {
 export type Path = readonly (string | number)[];
 
 /** `!keep`: what the server has stays. */
-export class Keep {}
+export class Keep {
+  readonly tag = '!keep';
+}
+
 /** `!env NAME`: a value of the environment. */
 export class FromEnvironment {
   readonly name: string;

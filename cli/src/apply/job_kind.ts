@@ -27,8 +27,13 @@ export const markPrefix = 'managed-by:';
 
 const once = 'is of jobs that run once, which a file does not hold; `punctual jobs create` makes them';
 
-const { schedule_time: _1, delay_ms: _2, depends_on: _3, on_conflict: _4, ...properties } = CreateJob.properties;
-const { type, executor, user_id, ...others } = properties;
+const {
+  schedule_time: _time,
+  delay_ms: _delay,
+  depends_on: _needs,
+  on_conflict: _conflict,
+  ...settable
+} = CreateJob.properties;
 
 export const jobKind: Kind = {
   section: 'jobs',
@@ -37,8 +42,9 @@ export const jobKind: Kind = {
   // In the order in which an export has them.
   schema: closed({
     job_id: PreviewRequest.properties.job_id,
-    ...{ user_id, type, executor, ...timing },
-    ...others,
+    ...{ user_id: settable.user_id, type: settable.type, executor: settable.executor },
+    ...timing,
+    ...settable,
     name: described(Title, { description: 'What it is known by, together with its user and its unique_key' }),
     paused: SetQueue.properties.paused,
     pause_note: PauseRequest.properties.note,

@@ -2,7 +2,7 @@
 // A job is known by its user and its unique_key; one without a key of its own by its user and its name. Pure.
 import { limits } from '@punctual/contract';
 import type { Entry } from './check.ts';
-import { differences, type Fields } from './fields.ts';
+import { differences } from './fields.ts';
 import { changeable, jobKind, madeKey, markOf, markPrefix } from './job_kind.ts';
 import type { Context } from './kind.ts';
 import { cannotKeep, normal, nothingToKeep, type Plan, type PresentJob } from './plan.ts';

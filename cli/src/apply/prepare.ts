@@ -86,7 +86,11 @@ function ofOther({ kind, value, place, path }: Entry, user: string | null): Prob
   const owner = value['user_id'];
   if (kind !== jobKind || user === null || owner === undefined || owner === user) return [];
   return [
-    { ...place, path: `${path}.user_id`, message: `is ${String(owner)}, and your key belongs to the user ${user}` },
+    {
+      ...place,
+      path: `${path}.user_id`,
+      message: `is ${JSON.stringify(owner)}, and your key belongs to the user ${user}`,
+    },
   ];
 }
 

@@ -66,8 +66,8 @@ export function splitChannel(channel: PutChannel): SplitChannel {
   return { definition: rest, secret: secret ?? null, place: url };
 }
 
-/** What was put, without what may be secret. */
-export function shownDefinition({ secret: _, ...channel }: PutChannel): PutChannel {
+/** What was put, as it is stored, without what may be secret. */
+export function shownDefinition(channel: SplitChannel['definition']): PutChannel {
   return channel.kind === 'webhook' && channel.url !== undefined
     ? { ...channel, url: shownWebhook(channel.url) }
     : channel;
