@@ -39,16 +39,16 @@ test('every filter of the API is a flag, and its value arrives under the name of
     },
     ...{ 'created-after': '2030-01-01T00:00:00Z', 'created-before': '2030-01-02T00:00:00Z' },
   };
-  const given = parse(
-    JobQuery.properties,
-    Object.keys(JobQuery.properties),
-    Object.entries(words).flatMap(([name, value]) => [`--${name}`, value]),
-  );
+  const given = parse(JobQuery.properties, Object.keys(JobQuery.properties), [
+    ...Object.entries(words).flatMap(([name, value]) => [`--${name}`, value]),
+    '--recurring',
+  ]);
   assert.deepEqual(given, {
     ...{
       limit: 7,
       cursor: 'c',
       status: 'PAUSED',
+      recurring: true,
       user_id: 'u',
       type: 't',
       queue: 'q',

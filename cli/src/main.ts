@@ -96,6 +96,24 @@ const entries: Entry[] = [
     load: async () => (await import('./commands/import.ts')).addImport,
   },
   {
+    name: 'export',
+    summary: 'Print recurring jobs, gates, limits, calendars, alerts and settings as YAML',
+    group: using,
+    load: async () => (await import('./commands/export.ts')).addExport,
+  },
+  {
+    name: 'apply',
+    summary: 'Make them as YAML files say, after showing what would change',
+    group: using,
+    load: async () => (await import('./commands/apply.ts')).addApply,
+  },
+  {
+    name: 'diff',
+    summary: 'Show what `apply` would change, for people and CI',
+    group: using,
+    load: async () => (await import('./commands/apply.ts')).addDiff,
+  },
+  {
     name: 'logs',
     summary: 'Search what all runs logged, and their errors',
     group: using,

@@ -43,7 +43,11 @@ export type Smtp = Static<typeof Smtp>;
 export const PutChannel = closed(
   {
     kind: ChannelKind,
-    url: Type.Optional(described(Url, { description: 'webhook, slack: where to send it' })),
+    url: Type.Optional(
+      described(Url, {
+        description: 'webhook, slack: where to send it; kept as it is when a channel of the kind is there',
+      }),
+    ),
     secret: Type.Optional(described(Secret, { description: 'webhook: signs each call; made for you unless given' })),
     smtp: Type.Optional(Smtp),
     from: Type.Optional(described(Address, { description: 'email: who sends it' })),
@@ -64,6 +68,12 @@ export const Channel = Type.Object(
     name: Type.String(),
     kind: ChannelKind,
     target: Type.String({ description: 'Where it goes, without what is secret' }),
+    definition: Type.Unsafe<Omit<PutChannel, 'secret'>>(
+      Type.Object(
+        {},
+        { description: 'As it was put, without what is secret: … stands for what of a url is not shown' },
+      ),
+    ),
     has_secret: Type.Boolean(),
     note: nullable(Type.String()),
     due: Type.Integer({ description: 'Deliveries that are waiting; counting ends at a bound' }),

@@ -219,6 +219,9 @@ export const JobQuery = closed({
   queue: Type.Optional(Label),
   name: Type.Optional(Title),
   tag: Type.Optional(Label),
+  recurring: Type.Optional(
+    Type.Boolean({ description: 'Only jobs that run again and again (CRON, INTERVAL), or only the others' }),
+  ),
   created_after: Type.Optional(Timestamp),
   created_before: Type.Optional(Timestamp),
   unique_key: Type.Optional(

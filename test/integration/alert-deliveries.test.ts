@@ -200,6 +200,26 @@ describe('webhooks', { concurrency: true }, () => {
     assert.equal(call?.headers['webhook-signature'], undefined);
     assert.ok(!JSON.stringify(await alerts.channels.get('slack')).includes('/services'));
   });
+
+  test('a url that is left out is kept, and shown only where nothing of it is secret', async () => {
+    await alerts.channels.put('kept', { kind: 'slack', url: receiver.url('/services/kept') });
+    const put = await alerts.channels.put('kept', { kind: 'slack', note: 'a word' });
+    assert.deepEqual(put.definition, { kind: 'slack', url: `${new URL(receiver.url('/')).origin}/…`, note: 'a word' });
+    assert.equal((await alerts.channels.test('kept')).delivered, true);
+    await receiver.got('/services/kept');
+    for (const name of ['kept', 'nowhere'])
+      await assert.rejects(
+        alerts.channels.put(name, { kind: 'webhook' }),
+        (error: { code: string; errors?: { path: string }[] }) => {
+          assert.deepEqual([error.code, error.errors?.[0]?.path], ['invalid_input', 'url']);
+          return true;
+        },
+      );
+    const hidden = await alerts.channels.put('hidden', { kind: 'webhook', url: receiver.url('/h?token=t0psecret') });
+    assert.equal(hidden.definition.url, `${receiver.url('/h')}?…`);
+    const again = await alerts.channels.put('hidden', { kind: 'webhook', note: 'n' });
+    assert.deepEqual([again.secret, again.definition.url], [null, hidden.definition.url]);
+  });
 });
 
 test('a server that dies in the middle of a delivery loses nothing: another sends it, with the same id', async () => {

@@ -196,3 +196,26 @@ async function pageCosts(big: House): Promise<Record<string, number>> {
   }
   return costs;
 }
+
+test('recurring jobs are found, and the others, whatever their status', async () => {
+  const { client } = house;
+  const { job_id: daily } = await client.jobs.create({ type: 'odd', cron_expression: '@daily' });
+  const { job_id: hourly } = await client.jobs.create({ type: 'odd', interval_ms: 3_600_000 });
+  const found = async (query: JobQuery) => {
+    const ids: string[] = [];
+    for await (const { job_id } of client.jobs.all(query)) ids.push(job_id);
+    return ids;
+  };
+  for (const status of [undefined, 'pending', 'SCHEDULED'] as const) {
+    const all = await found(status === undefined ? {} : { status });
+    const query = { ...(status === undefined ? {} : { status }), limit: 3 };
+    assert.deepEqual(await found({ ...query, recurring: true }), [hourly, daily]);
+    assert.deepEqual(
+      await found({ ...query, recurring: false }),
+      all.filter((id) => id !== hourly && id !== daily),
+    );
+  }
+  await client.jobs.cancel(hourly);
+  assert.deepEqual(await found({ status: 'pending', recurring: true }), [daily]);
+  assert.deepEqual(await found({ recurring: true }), [hourly, daily]);
+});

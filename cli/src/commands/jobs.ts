@@ -26,6 +26,7 @@ const queryFlags = flagsFrom(JobQuery.properties, Object.keys(JobQuery.propertie
     queue: 'Only jobs of this queue',
     name: 'Only jobs of this name',
     tag: 'Only jobs with this tag',
+    recurring: 'Only jobs that run again and again',
     status: 'Only jobs of this status; pending means scheduled or waiting',
     created_after: 'Only jobs created after this time, or within this duration (2h)',
     created_before: 'Only jobs created before this time, or longer ago than this duration (2h)',

@@ -28,7 +28,7 @@ export function registerChannels(app: FastifyInstance, { db, config, addresses, 
   register(app, channelRoutes.getChannel, ({ params }) => requireChannel(params.name));
 
   register(app, channelRoutes.putChannel, async ({ params: { name }, body }) => {
-    refuse(channelProblems(body));
+    refuse(channelProblems(body, { urlIsKept: true }));
     const secret = await putChannel(db, name, { channel: body, newSecret: newSecret() });
     return { ...(await requireChannel(name)), secret };
   });

@@ -10,13 +10,13 @@ const needs: Record<PutChannel['kind'], readonly Field[]> = {
 };
 const may: Record<PutChannel['kind'], readonly Field[]> = { webhook: ['secret'], slack: [], email: [] };
 
-export function channelProblems(channel: PutChannel): FieldError[] {
+/** `urlIsKept`: a url that is left out is that of the channel that is there. */
+export function channelProblems(channel: PutChannel, { urlIsKept }: { urlIsKept: boolean }): FieldError[] {
   const { kind } = channel;
   const wrong: FieldError[] = [];
   for (const field of ['url', 'secret', 'smtp', 'from', 'to'] as const) {
     const needed = needs[kind].includes(field);
-    if (needed && channel[field] === undefined)
-      wrong.push({ path: field, message: `is missing: a channel of kind ${kind} needs it` });
+    if (needed && channel[field] === undefined && !(urlIsKept && field === 'url')) wrong.push(isMissing(field, kind));
     if (!needed && !may[kind].includes(field) && channel[field] !== undefined)
       wrong.push({ path: field, message: `means nothing for a channel of kind ${kind}; leave it out` });
   }
@@ -27,6 +27,10 @@ export function channelProblems(channel: PutChannel): FieldError[] {
   if (password !== undefined && tls === 'none')
     wrong.push({ path: 'smtp.tls', message: 'must not be none: the password would travel in the clear' });
   return wrong;
+}
+
+export function isMissing(field: Field, kind: PutChannel['kind']): FieldError {
+  return { path: field, message: `is missing: a channel of kind ${kind} needs it` };
 }
 
 export function urlProblems(text: string): FieldError[] {
@@ -60,6 +64,13 @@ export function splitChannel(channel: PutChannel): SplitChannel {
   if (channel.kind === 'slack')
     return { definition: { ...rest, url: `${new URL(url).origin}/…` }, secret: url, place: url };
   return { definition: rest, secret: secret ?? null, place: url };
+}
+
+/** What was put, as it is stored, without what may be secret. */
+export function shownDefinition(channel: SplitChannel['definition']): PutChannel {
+  return channel.kind === 'webhook' && channel.url !== undefined
+    ? { ...channel, url: shownWebhook(channel.url) }
+    : channel;
 }
 
 /** Where it goes, without what may be secret. */

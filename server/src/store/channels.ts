@@ -1,6 +1,6 @@
 // Channels in the book. Their secrets stand in a column of their own, which no answer reads.
 import { type Channel, limits, PunctualError, type PutChannel } from '@punctual/contract';
-import { shownTarget, splitChannel } from '../rules/channel.ts';
+import { isMissing, shownDefinition, shownTarget, splitChannel } from '../rules/channel.ts';
 import { lockAlertSettings } from './alert_rules.ts';
 import type { Database, Queryable } from './database.ts';
 import { deliveryCounts, type TakenDelivery } from './deliveries.ts';
@@ -39,8 +39,8 @@ export async function putChannel(
 ): Promise<string | null> {
   return db.transaction(async (tx) => {
     await lockAlertSettings(tx);
-    const given = splitChannel(channel);
     const earlier = await findChannel(tx, name);
+    const given = splitChannel(withUrl(channel, earlier));
     const kept =
       earlier !== null && earlier.kind === channel.kind && placeOf(earlier) === given.place ? earlier.secret : null;
     const made = channel.kind === 'webhook' && given.secret === null && kept === null ? newSecret : null;
@@ -55,6 +55,20 @@ export async function putChannel(
   });
 }
 
+/** A url that is left out is that of the channel that is there. */
+function withUrl(channel: PutChannel, earlier: WholeChannel | null): PutChannel {
+  if (channel.kind === 'email' || channel.url !== undefined) return channel;
+  const url = earlier?.kind === channel.kind ? urlOf(earlier) : undefined;
+  if (url !== undefined) return { ...channel, url };
+  const missing = isMissing('url', channel.kind);
+  throw new PunctualError('invalid_input', { detail: `${missing.path} ${missing.message}`, errors: [missing] });
+}
+
+/** The url of Slack is its secret. */
+function urlOf({ kind, definition, secret }: WholeChannel): string | undefined {
+  return kind === 'slack' ? (secret ?? undefined) : (JSON.parse(definition) as PutChannel).url;
+}
+
 /** The channel as a delivery needs it. */
 export type WholeChannel = Pick<TakenDelivery, 'kind' | 'definition' | 'secret'> & { now_ms: number };
 
@@ -66,9 +80,9 @@ export async function findChannel(db: Queryable, name: string): Promise<WholeCha
   return rows[0] === undefined ? null : { ...rows[0], now_ms: Number(rows[0].now_ms) };
 }
 
-function placeOf({ kind, definition, secret }: WholeChannel): string {
-  const channel = JSON.parse(definition) as PutChannel;
-  return splitChannel(kind === 'slack' ? { ...channel, url: secret ?? '' } : channel).place;
+function placeOf(channel: WholeChannel): string {
+  const definition = JSON.parse(channel.definition) as PutChannel;
+  return splitChannel(channel.kind === 'email' ? definition : { ...definition, url: urlOf(channel) ?? '' }).place;
 }
 
 /** What was to be sent by it goes too. */
@@ -85,5 +99,11 @@ export async function deleteChannel(db: Database, name: string): Promise<'delete
 
 function toChannel({ definition, updated_at, ...row }: ChannelRow): Channel {
   const channel = JSON.parse(definition) as PutChannel;
-  return { ...row, target: shownTarget(channel), note: channel.note ?? null, updated_at: updated_at.toISOString() };
+  return {
+    ...row,
+    target: shownTarget(channel),
+    definition: shownDefinition(channel),
+    note: channel.note ?? null,
+    updated_at: updated_at.toISOString(),
+  };
 }

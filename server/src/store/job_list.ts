@@ -26,7 +26,7 @@ export async function listJobs(db: Queryable, filter: JobFilter, page: PageReque
     return {
       id: 'job_id',
       perSegment,
-      candidates: holder !== undefined ? oneJob(span, holder) : live ? liveJobs(span) : allJobs(span),
+      candidates: holder !== undefined ? oneJob(span, holder) : live ? liveJobs(span, filter.recurring) : allJobs(span),
       fitting: part`
         select *
         from (
@@ -72,18 +72,26 @@ function allJobs({ below, from, perSegment }: Span): Fragment {
     limit ${perSegment}`;
 }
 
-/** Jobs with a run that has not ended, or with times to come. First runs sort like their jobs; the other runs have an index by job. */
-function liveJobs({ below, from, perSegment }: Span): Fragment {
+/**
+ * Jobs with a run that has not ended, or with times to come. First runs sort like their jobs; the other runs have an index by
+ * job. What was submitted to run once need not be looked at for recurring jobs, nor schedules for the others.
+ */
+function liveJobs({ below, from, perSegment }: Span, recurring: boolean | undefined): Fragment {
   const runBelow = firstRunId(below);
   const pieces = [part`punctual.waiting`, part`punctual.ready`, part`punctual.running`].flatMap((table) => [
-    part`(select r.job_id from ${table} r
+    ...(recurring === true
+      ? []
+      : [
+          part`(select r.job_id from ${table} r
           where r.segment = s.segment and r.run_id < ${runBelow} and r.run_id >= ${from} and r.cause = 'submit'
           order by r.run_id desc limit ${perSegment})`,
+        ]),
     part`(select r.job_id from ${table} r
           where r.segment = s.segment and r.job_id < ${below} and r.job_id >= ${from} and r.cause <> 'submit'
           order by r.job_id desc limit ${perSegment})`,
   ]);
-  pieces.push(part`(select r.job_id from punctual.schedules r
+  if (recurring !== false)
+    pieces.push(part`(select r.job_id from punctual.schedules r
           where r.segment = s.segment and r.job_id < ${below} and r.job_id >= ${from} and not r.ended
           order by r.job_id desc limit ${perSegment})`);
   return part`
@@ -106,6 +114,9 @@ function filtersOf(filter: JobFilter): Fragment[] {
     ...(status === undefined
       ? []
       : [status === 'pending' ? part`j.status in ('SCHEDULED', 'PAUSED')` : part`j.status = ${status}`]),
+    ...(filter.recurring === undefined
+      ? []
+      : [part`(j.schedule_type in ('CRON', 'INTERVAL')) = ${filter.recurring}::boolean`]),
     ...laneConditions(filter, 'j'),
     ...jobConditions(filter),
     ...textInJob(filter.q),
