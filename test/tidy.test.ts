@@ -66,6 +66,7 @@ describe('imports', () => {
     server: ['contract'],
     dashboard: ['contract'],
     cli: ['contract', 'sdk', 'server', 'worker'],
+    testing: ['contract', 'sdk', 'server'],
   };
 
   test('workspaces know each other in one direction only', () => {
@@ -80,7 +81,7 @@ describe('imports', () => {
       });
     none(
       wrong,
-      'contract knows nobody; sdk, server and dashboard know contract; worker knows contract and sdk; only cli knows all.',
+      'contract knows nobody; sdk, server and dashboard know contract; worker knows contract and sdk; testing knows those and the server; only cli knows all.',
     );
   });
 
@@ -176,7 +177,7 @@ const uses: Use[] = [
       'server/src/store/connect.ts': 'compares the clocks of database and machine, for `punctual doctor`',
       'sdk/src/http/server-clock.ts': 'ids that the client makes bear the time of the server',
       'sdk/src/http/failure.ts': 'a Retry-After may be a date',
-      'sdk/src/worker/run-log.ts': 'stamps of log lines',
+      'sdk/src/worker/run-clock.ts': 'stamps of log lines',
       'worker/src/executors/http-answer.ts': 'a Retry-After may be a date',
       'worker/src/executors/http.ts': 'a signature bears the time it was made at',
       'cli/src/time.ts': 'the clock of the CLI',
