@@ -75,6 +75,19 @@ test('a worker of one’s own tries again, logs, and stops when a run is cancell
   assert.match(output, /^CANCELLED as asked$/m);
 });
 
+test('a typed job is checked before it is sent and before it is done', async () => {
+  const output = await start('typed-job.mjs').ended;
+  assert.match(
+    output,
+    /^invoice ada-1\nrefused: payload.customer .*\nrefused: payload.cents must be integer\nFAILED at attempt 1: .*payload.cents: is missing\.$/m,
+  );
+});
+
+test('an application is tested in virtual time', async () => {
+  const output = await launch(['--test', 'examples/testing.mjs']).ended;
+  assert.match(output, /^# pass 2$/m);
+});
+
 test('an order and its invoice are each written with their job or not at all', async () => {
   const output = await start('transaction.mjs', house.databaseUrl).ended;
   assert.match(output, /^order 2: out of stock$/m);

@@ -81,8 +81,8 @@ export class TestScheduler {
   }
 
   /** Lets time pass: everything that is due until then happens, at its time, one after the other. `0` does what is due now. */
-  advance(duration: Duration): Promise<void> {
-    return this.advanceTo(new Date(this.clock.now() + toMs(duration)));
+  async advance(duration: Duration): Promise<void> {
+    await this.advanceTo(new Date(this.clock.now() + toMs(duration)));
   }
 
   /** Lets time pass until a moment. */
