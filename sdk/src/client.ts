@@ -34,6 +34,7 @@ import type { RequestOptions } from './submit-options.ts';
 import { Waits } from './wait.ts';
 import { workflowCalls } from './workflows.ts';
 
+/** Where a server is, who calls, and how requests are sent. */
 export interface ClientOptions {
   /** Where a server is; http://127.0.0.1:7600 unless given. */
   url?: string | undefined;
@@ -55,6 +56,7 @@ export interface ClientOptions {
 type Required<K extends string, T> = [T] extends [undefined] ? { [P in K]?: never } : { [P in K]: T };
 type Allowed<K extends string, T> = [T] extends [undefined] ? { [P in K]?: never } : { [P in K]?: T | undefined };
 
+/** What a route takes: parameters of its path, a query, headers and a body, as the contract says. */
 export type CallOptions<R extends Route> = Required<'params', Params<R>> &
   Allowed<'query', Query<R>> &
   Allowed<'headers', Headers<R>> &
@@ -78,6 +80,7 @@ const shares = new WeakMap<ClientOptions, Shared>();
 
 export type Call = <R extends Route>(route: R, options: CallOptions<R>) => Promise<Answer<R>>;
 
+/** The API of a Punctual server. Holds keep-alive connections; `close()` ends them. Failures are PunctualErrors. */
 export class Client {
   readonly url: string;
   readonly jobs: ReturnType<typeof jobCalls>;

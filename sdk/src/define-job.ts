@@ -58,6 +58,7 @@ export type Templated<T> =
   | `{{${string}}}`
   | (T extends object ? { [K in keyof T]: Templated<T[K]> } : T extends string ? string : never);
 
+/** A type of job whose payload and result are known, before and after their schemas have seen them. */
 export interface JobDefinition<PayloadIn, PayloadOut, ResultIn, ResultOut> {
   readonly type: string;
   /** Submits a job; rejects with `invalid_input`, which names the field, before anything is sent. */
@@ -76,6 +77,7 @@ export interface JobDefinition<PayloadIn, PayloadOut, ResultIn, ResultOut> {
   result(run: Run | EndedRun<unknown>): Promise<ResultOut>;
 }
 
+/** What defines a type of job. */
 export interface JobSpec<P extends AnySchema, R extends AnySchema> extends JobDefaults {
   /** The routing name, such as `send-report`. */
   type: string;

@@ -19,6 +19,7 @@ const max_asks_per_second = 500;
 /** A server that takes longer to say how a run stands is asked anew: it may be gone. */
 const ask_timeout_ms = 10_000;
 
+/** How long to wait, and what for. */
 export interface WaitOptions {
   /** Give up after this long; a minute unless given. */
   timeoutMs?: number | undefined;

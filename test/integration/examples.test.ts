@@ -28,7 +28,13 @@ const root = fileURLToPath(new URL('../../../', import.meta.url));
 const start = (name: string, ...more: string[]): Example => launch([`examples/${name}`, house.url, ...more]);
 
 function launch(words: string[], program = process.execPath): Example {
-  const child = spawn(program, words, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000 });
+  const child = spawn(program, words, {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 60_000,
+    // A test that is run by a test is one of its own.
+    env: { ...process.env, NODE_TEST_CONTEXT: undefined },
+  });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
   const ended = once(child, 'close').then(() => {

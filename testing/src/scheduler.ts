@@ -9,6 +9,7 @@ import { type Duration, type TestClock, toMs, VirtualClock } from './clock.ts';
 import { Moves } from './moves.ts';
 import { toRun } from './views.ts';
 
+/** How a test is set up. */
 export interface TestSchedulerOptions {
   /** When the test begins; 2030-01-01T00:00:00Z unless given. */
   start?: string | Date | undefined;
@@ -36,6 +37,7 @@ const max_steps = 1_000_000;
 /** Turns of the event loop, before it is waited for in milliseconds. */
 const quick_turns = 200;
 
+/** Punctual in a test: jobs go to its `client`, handlers to `handle`, and `advance` lets time pass. */
 export class TestScheduler {
   /** Stands still until `advance` moves it. */
   readonly clock: TestClock;

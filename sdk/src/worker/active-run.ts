@@ -53,6 +53,7 @@ export interface RunContext {
   completeIn(tx: Transaction, result?: unknown): Promise<void>;
 }
 
+/** Does a run. What it returns, if anything, is the result and must be JSON; what it throws is why the attempt failed. */
 export type Handler = (run: Grant, ctx: RunContext) => unknown;
 
 export interface ActiveRunDeps {

@@ -16,6 +16,7 @@ const max_chunk_chars = 256 * 1024;
 const max_run_chars = 1024 * 1024;
 const max_worker_chars = 8 * 1024 * 1024;
 
+/** Writes lines that are kept with a run. */
 export interface Log {
   debug(message: string, fields?: Record<string, unknown>): void;
   info(message: string, fields?: Record<string, unknown>): void;

@@ -24,6 +24,7 @@ const default_stop_grace_ms = 10_000;
 /** What is left of the grace for reporting once a child process has been killed. */
 const max_report_ms = 1_000;
 
+/** What a worker serves, and how. */
 export interface WorkerOptions {
   /** Where a server is; http://127.0.0.1:7600 unless given. */
   url?: string | undefined;
@@ -62,6 +63,7 @@ export interface WorkerOptions {
   onEvent?: ((event: WorkerEvent) => void) | undefined;
 }
 
+/** Takes runs from a server and gives them to handlers, from `start()` until `stop()`. */
 export class Worker {
   readonly id: string;
   readonly #threadOptions: ThreadOptions;
@@ -88,7 +90,7 @@ export class Worker {
   #onGone: (() => void) | null = null;
   #onContact: (() => void) | null = null;
 
-  constructor(options: WorkerOptions) {
+  constructor(options: WorkerOptions = {}) {
     this.#options = options;
     const apiKey = apiKeyOf(options.apiKey);
     this.#redactor = new Redactor([...(options.redact ?? []), ...(apiKey === undefined ? [] : [apiKey])]);
