@@ -108,6 +108,18 @@ describe('imports', () => {
     none(wrong, 'Schemas would triple what a browser loads; write `import type`:');
   });
 
+  test('testing takes only what decides from the server', () => {
+    const wrong = shipped
+      .filter((file) => file.startsWith('testing/src/'))
+      .flatMap((file) =>
+        importsOf(read(file))
+          .filter(({ from }) => from.startsWith('@punctual/server'))
+          .filter(({ from }) => !/^@punctual\/server\/internal\/(rules\/|api\/validation$)/.test(from))
+          .map(({ from, line }) => `${file}:${line} imports ${from}`),
+      );
+    none(wrong, 'Applications load it in their tests: rules and the check of input only.');
+  });
+
   test('relative imports name the file, with its ending', () => {
     const wrong = sources.flatMap((file) =>
       importsOf(read(file))
@@ -192,6 +204,7 @@ const uses: Use[] = [
       'server/src/base/clock.ts': 'the clock',
       'sdk/src/': 'leases, deadlines and pauses of a process that has no server',
       'cli/src/start/': 'keeps other processes alive and counts how long they lived',
+      'testing/src/scheduler.ts': 'how long a handler keeps virtual time from passing',
     },
   },
   {
@@ -223,6 +236,7 @@ const uses: Use[] = [
       'server/src/dispatch/announce.ts': 'gathers announcements for some milliseconds',
       'sdk/src/': 'heartbeats, deadlines and pauses of a process that has no server',
       'worker/src/': 'grace between signals, and the type `sleep`',
+      'testing/src/': 'turns of the event loop in which handlers work',
       'cli/src/start/': 'keeps other processes alive',
       'cli/src/commands/start.ts': 'waits a moment for the built-in worker before the banner',
       'cli/src/commands/backfills.ts': 'asks again',
