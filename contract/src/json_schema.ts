@@ -1,6 +1,6 @@
 // Checks values against a JSON Schema that a user wrote, with errors as the server words them. Apart from index.ts because the
 // library behind it is large: the SDK loads it when the first job with such a schema is used.
-import { Compile, type XSchema, type XStatic } from 'typebox/schema';
+import { Compile, type XStatic } from 'typebox/schema';
 import type { FieldError } from './problem.ts';
 
 /** The type that a JSON Schema describes, as far as it can be read from one that is written out. */
@@ -18,11 +18,11 @@ interface SchemaError {
 
 /** A checker for one schema; an empty answer means that the value fits. */
 export function jsonSchemaChecker(schema: object | boolean): (value: unknown) => FieldError[] {
-  const validator = Compile(schema as XSchema);
+  const validator = Compile(schema);
   return (value) => {
     if (validator.Check(value)) return [];
     const [, errors] = validator.Errors(value);
-    const found = (errors as SchemaError[]).flatMap(explain).slice(0, max_errors);
+    const found = errors.flatMap(explain).slice(0, max_errors);
     return found.length > 0 ? found : [{ path: '', message: 'does not fit the schema' }];
   };
 }

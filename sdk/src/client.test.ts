@@ -305,17 +305,10 @@ test('the answer to a submit is waited for, also when there is no run yet, and g
     else if (count < 4) json(response, { job_id: id, status: 'SCHEDULED', latest_run: null });
     else json(response, { job_id: id, status: 'COMPLETED', latest_run: runAt('SUCCESS', { result: '2030-01-01' }) });
   });
-  const when = defineJob({
-    type: 'when',
-    payload: { type: 'object' },
-    result: {
-      '~standard': {
-        version: 1,
-        vendor: 'test',
-        validate: (value) => ({ value: new Date(value as string) }),
-      },
-    } as StandardSchema<string, Date>,
-  });
+  const date: StandardSchema<string, Date> = {
+    '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value: new Date(value as string) }) },
+  };
+  const when = defineJob({ type: 'when', payload: { type: 'object' }, result: date });
   const submitted = await when.submit(house.client, {});
   assert.equal(JSON.stringify(submitted), JSON.stringify({ job_id: id }));
   const { result } = await house.client.runs.waitFor(submitted);

@@ -13,9 +13,8 @@ import type { RunContext } from './worker/active-run.ts';
 import { FatalError } from './worker/errors.ts';
 import type { Worker } from './worker/worker.ts';
 
-/** Whether two types are the same. */
-type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
-const holds = <_T extends true>(): void => undefined;
+/** Whether two types are the same; nothing is the same as any. */
+type Same<A, B> = 0 extends 1 & A ? false : [A] extends [B] ? ([B] extends [A] ? true : false) : false;
 
 /** A schema as a library would make it: takes `{ to, at }` with a date as text, gives `{ to, at }` with a Date. */
 const mail: StandardSchema<{ to: string; at: string; copies?: number }, { to: string; at: Date; copies: number }> = {
@@ -210,16 +209,17 @@ test('a definition cannot be served twice, nor by a worker that runs', async () 
 });
 
 /** Never called: the compiler reads it. */
-export async function types(client: Client, worker: Worker): Promise<void> {
-  holds<Same<Parameters<typeof addUp.submit>[1]['numbers'][number], number>>();
-  holds<Same<Parameters<typeof sendMail.submit>[1], { to: string; at: string; copies?: number }>>();
+export async function types(client: Client, worker: Worker): Promise<true[]> {
+  const checks: true[] = [];
+  checks.push(true satisfies Same<Parameters<typeof addUp.submit>[1]['numbers'][number], number>);
+  checks.push(true satisfies Same<Parameters<typeof sendMail.submit>[1], { to: string; at: string; copies?: number }>);
 
   const submitted = await addUp.submit(client, { numbers: [1], note: 'x' });
   const ended = await client.runs.waitFor(submitted, { throwOnFailure: true });
   const sum: number | undefined = ended.result?.sum;
-  holds<Same<Awaited<ReturnType<typeof addUp.result>>['sum'], number>>();
+  checks.push(true satisfies Same<Awaited<ReturnType<typeof addUp.result>>['sum'], number>);
   const plain = await client.runs.waitFor('id');
-  holds<Same<typeof plain.result, unknown>>();
+  checks.push(true satisfies Same<typeof plain.result, unknown>);
 
   // @ts-expect-error a field is missing
   await addUp.submit(client, {});
@@ -232,12 +232,12 @@ export async function types(client: Client, worker: Worker): Promise<void> {
   // @ts-expect-error a schedule has a time
   await addUp.schedule(client, { numbers: [] }, { priority: 1 });
   // @ts-expect-error the result has no such field
-  holds<Same<typeof ended.result, { total: number } | undefined>>();
+  checks.push(true satisfies Same<typeof ended.result, { total: number } | undefined>);
   // @ts-expect-error a step's payload is that of the job, or a template
   await addUp.step({ numbers: 'none' });
 
   worker.handle(sendMail, async (payload, { log }) => {
-    holds<Same<typeof payload, { to: string; at: Date; copies: number }>>();
+    checks.push(true satisfies Same<typeof payload, { to: string; at: Date; copies: number }>);
     log.info(payload.at.toISOString());
   });
   // @ts-expect-error the handler must return a sum
@@ -245,4 +245,5 @@ export async function types(client: Client, worker: Worker): Promise<void> {
   // @ts-expect-error the payload has no such field
   worker.handle(addUp, async (payload) => ({ sum: payload.total }));
   await client.jobs.create({ type: String(sum) });
+  return checks;
 }

@@ -74,7 +74,7 @@ export interface JobDefinition<PayloadIn, PayloadOut, ResultIn, ResultOut> {
   /** A handler for `new Worker({ handlers })`; `worker.handle(job, …)` does the same. */
   handler(work: (payload: PayloadOut, ctx: RunContext) => ResultIn | Promise<ResultIn>): Handler;
   /** The result of a run that has succeeded; rejects with a RunFailedError when it has not. */
-  result(run: Run | EndedRun<unknown>): Promise<ResultOut>;
+  result(run: Run | EndedRun): Promise<ResultOut>;
 }
 
 /** What defines a type of job. */
@@ -130,7 +130,7 @@ export function defineJob<const P extends AnySchema, const R extends AnySchema =
       const { encrypted: _, user_id: __, ...fields } = defaults;
       const templated = JSON.stringify(one)?.includes('{{') ?? false;
       const wire = templated ? one : (await toJobs([one], {}, true)).jobs[0]?.payload;
-      return { ...fields, ...options, type, payload: wire } as Step;
+      return { ...fields, ...options, type, payload: wire };
     },
     handler: (work) => async (run, ctx) => {
       const given = await parseValue(payloadSchema, run.payload, 'payload');
@@ -145,7 +145,7 @@ export function defineJob<const P extends AnySchema, const R extends AnySchema =
         );
       return made.wire;
     },
-    result: (run) => readResult(run as Run),
+    result: (run) => readResult(run),
   };
   return definition as Defined<P, R>;
 }

@@ -9,5 +9,5 @@ export const resultOf: unique symbol = Symbol('how the result is read');
 export type Submitted<Result> = JobCreated & { readonly [resultOf]?: (run: Run) => Promise<Result> };
 
 export function withResult<R>(created: JobCreated, read: (run: Run) => Promise<R>): Submitted<R> {
-  return Object.defineProperty(created, resultOf, { value: read, enumerable: false }) as Submitted<R>;
+  return Object.defineProperty(created, resultOf, { value: read, enumerable: false });
 }

@@ -293,7 +293,7 @@ const scenarios: Record<string, (world: World) => Promise<unknown>> = {
   'times that overlap cancel the other': recurring(
     { interval_ms: 1000, max_runs: 2, overlap: 'cancel_other', max_retries: 0 },
     (world) =>
-      async ({ fence: _ }, { signal }) => {
+      async (_run, { signal }) => {
         await world.sleep(1500, signal);
         return 'whole';
       },

@@ -37,28 +37,26 @@ const default_timeout_ms = 60_000;
 
 export function testClient(moves: Moves): TestClient {
   const { job: findJob, run: findRun } = moves;
-  const newestFirst = <T>(rows: readonly T[]): T[] => [...rows].reverse();
   return {
     jobs: {
-      create: async (job: CreateJob, options: SubmitOptions = {}) => moves.submit(job, options.idempotencyKey),
-      createMany: async (jobs: CreateJob[], options: SubmitOptions = {}) =>
-        moves.submitMany(jobs, options.idempotencyKey),
+      create: async (job: CreateJob, options?: SubmitOptions) => moves.submit(job, options?.idempotencyKey),
+      createMany: async (jobs: CreateJob[], options?: SubmitOptions) => moves.submitMany(jobs, options?.idempotencyKey),
       get: async (id) => toJob(findJob(id)),
       status: async (id) => {
         const job = findJob(id);
-        const latest = job.runs.at(-1);
-        return { job_id: id, status: statusOf(job), latest_run: latest === undefined ? null : toRun(latest) };
+        const run = job.runs.at(-1);
+        return { job_id: id, status: statusOf(job), latest_run: run === undefined ? null : toRun(run) };
       },
-      runs: async (id) => ({ runs: newestFirst(findJob(id).runs).map(toRun), next_cursor: null }),
+      runs: async (id) => ({ runs: findJob(id).runs.map(toRun).toReversed(), next_cursor: null }),
       occurrences: async (id) => ({
-        occurrences: newestFirst(findJob(id).schedule?.occurrences ?? []),
+        occurrences: (findJob(id).schedule?.occurrences ?? []).toReversed(),
         next_cursor: null,
       }),
       cancel: async (id) => moves.cancelJob(findJob(id)),
-      pause: async (id, { note } = {}) => moves.pause(findJob(id), note ?? null),
+      pause: async (id, options) => moves.pause(findJob(id), options?.note ?? null),
       resume: async (id) => moves.resume(findJob(id)),
       runNow: async (id) => moves.runNow(findJob(id)),
-      waitFor: async (id, options = {}) => ended(toRun(await latest(moves, findJob(id), options)), null, options),
+      waitFor: async (id, options) => ended(toRun(await latest(moves, findJob(id), options)), null, options ?? {}),
     },
     runs: {
       get: async (id) => toRun(findRun(id)),
@@ -71,26 +69,26 @@ export function testClient(moves: Moves): TestClient {
         return { run_id: id, version, value, attempt_number: attempt, saved_at: isoOf(saved_ms) };
       },
       cancel: async (id) => moves.cancelRun(findRun(id)),
-      waitFor: async <R>(run: string | JobCreated | Submitted<R>, options: WaitOptions = {}): Promise<EndedRun<R>> => {
+      waitFor: async <R>(run: string | JobCreated | Submitted<R>, options?: WaitOptions): Promise<EndedRun<R>> => {
         const of = typeof run === 'string' ? null : run;
         const id = typeof run === 'string' ? run : run.run_id;
         const found =
           id === undefined
             ? await latest(moves, findJob(of?.job_id ?? ''), options)
             : await one(moves, findRun(id), options);
-        return ended<R>(toRun(found), of, options);
+        return ended<R>(toRun(found), of, options ?? {});
       },
     },
   };
 }
 
-async function latest(moves: Moves, job: JobState, options: WaitOptions): Promise<RunState> {
+async function latest(moves: Moves, job: JobState, options?: WaitOptions): Promise<RunState> {
   if (job.runs.length === 0)
     await until(moves, `Job ${job.job_id} did not finish`, options, (told) => job.waiters.push(told));
   return one(moves, job.runs.at(-1) as RunState, options);
 }
 
-async function one(moves: Moves, run: RunState, options: WaitOptions): Promise<RunState> {
+async function one(moves: Moves, run: RunState, options?: WaitOptions): Promise<RunState> {
   if (run.state !== 'ended')
     await until(moves, `Run ${run.run_id} did not end`, options, (told) => run.waiters.push(told));
   return run;
@@ -100,7 +98,7 @@ async function one(moves: Moves, run: RunState, options: WaitOptions): Promise<R
 function until(
   { clock }: Moves,
   missed: string,
-  { timeoutMs = default_timeout_ms, signal }: WaitOptions,
+  { timeoutMs = default_timeout_ms, signal }: WaitOptions = {},
   subscribe: (told: () => void) => void,
 ): Promise<void> {
   return asleep(

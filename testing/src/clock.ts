@@ -16,8 +16,7 @@ export const activities = new AsyncLocalStorage<Activity>();
 
 interface Timer {
   at: number;
-  order: number;
-  then: () => void;
+  act: () => void;
 }
 
 const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -39,7 +38,6 @@ export type TestClock = Pick<VirtualClock, 'now' | 'date' | 'sleep'>;
 
 export class VirtualClock implements RunClock {
   #now: number;
-  #order = 0;
   /** By time, then by when they were set. */
   readonly #timers: Timer[] = [];
 
@@ -58,7 +56,7 @@ export class VirtualClock implements RunClock {
 
   /** Calls a function later; answers what calls it off. */
   after(delayMs: number, then: () => void): () => void {
-    const timer = { at: this.#now + delayMs, order: this.#order++, then };
+    const timer: Timer = { at: this.#now + delayMs, act: then };
     const place = this.#timers.findLastIndex((other) => other.at <= timer.at) + 1;
     this.#timers.splice(place, 0, timer);
     return () => {
@@ -92,7 +90,7 @@ export class VirtualClock implements RunClock {
     if (next === undefined || next.at > untilMs) return false;
     this.#timers.shift();
     this.#now = Math.max(this.#now, next.at);
-    next.then();
+    next.act();
     return true;
   }
 

@@ -77,7 +77,7 @@ export class TestScheduler {
     job: string | JobDefinition<unknown, unknown, unknown, unknown>,
     work: Handler | ((payload: unknown, ctx: RunContext) => unknown),
   ): this {
-    if (typeof job === 'string') this.#moves.stage.serve(job, work as Handler);
+    if (typeof job === 'string') this.#moves.stage.serve(job, work);
     else this.#moves.stage.serve(job.type, job.handler(work as (payload: unknown, ctx: RunContext) => unknown));
     return this;
   }

@@ -19,8 +19,8 @@ const checkJob = checker(CreateJob);
 export function wrongFields(input: CreateJob, nowMs: number): FieldError[] {
   const errors = checkJob(input);
   if (errors.length > 0) return errors;
-  const prepared = prepareJob(input, nowMs);
-  return 'refused' in prepared ? prepared.refused : [];
+  const job = prepareJob(input, nowMs);
+  return 'refused' in job ? job.refused : [];
 }
 
 /** For an input without wrong fields. */
@@ -59,7 +59,7 @@ export function refusal(
   errors: FieldError[],
 ): PunctualError {
   const [first] = errors;
-  const isBulk = /^jobs\[/.test(first?.path ?? '');
+  const isBulk = first?.path.startsWith('jobs[') === true;
   const words = `${first?.path} ${first?.message}`.trim();
   return new PunctualError(code, { detail: isBulk ? `Nothing was created. ${words}` : words, errors });
 }

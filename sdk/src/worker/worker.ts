@@ -135,7 +135,7 @@ export class Worker {
     if (this.#handlers.has(type)) throw new Error(`Worker ${this.id} has a handler for ${type} already.`);
     const handler =
       typeof job === 'string'
-        ? this.#toHandler(type, work as Handler | ModuleHandler, this.#threadOptions.stopGraceMs)
+        ? this.#toHandler(type, work, this.#threadOptions.stopGraceMs)
         : job.handler(work as (payload: unknown, ctx: RunContext) => unknown);
     this.#handlers.set(type, handler);
     this.#threadOptions.description = this.#describe();
