@@ -66,6 +66,7 @@ describe('imports', () => {
     server: ['contract'],
     dashboard: ['contract'],
     cli: ['contract', 'sdk', 'server', 'worker'],
+    testing: ['contract', 'sdk', 'server'],
   };
 
   test('workspaces know each other in one direction only', () => {
@@ -80,7 +81,7 @@ describe('imports', () => {
       });
     none(
       wrong,
-      'contract knows nobody; sdk, server and dashboard know contract; worker knows contract and sdk; only cli knows all.',
+      'contract knows nobody; sdk, server and dashboard know contract; worker knows contract and sdk; testing knows those and the server; only cli knows all.',
     );
   });
 
@@ -105,6 +106,18 @@ describe('imports', () => {
           .map(({ line }) => `${file}:${line}`),
       );
     none(wrong, 'Schemas would triple what a browser loads; write `import type`:');
+  });
+
+  test('testing takes only what decides from the server', () => {
+    const wrong = shipped
+      .filter((file) => file.startsWith('testing/src/'))
+      .flatMap((file) =>
+        importsOf(read(file))
+          .filter(({ from }) => from.startsWith('@punctual/server'))
+          .filter(({ from }) => !/^@punctual\/server\/internal\/(rules\/|api\/validation$)/.test(from))
+          .map(({ from, line }) => `${file}:${line} imports ${from}`),
+      );
+    none(wrong, 'Applications load it in their tests: rules and the check of input only.');
   });
 
   test('relative imports name the file, with its ending', () => {
@@ -176,7 +189,7 @@ const uses: Use[] = [
       'server/src/store/connect.ts': 'compares the clocks of database and machine, for `punctual doctor`',
       'sdk/src/http/server-clock.ts': 'ids that the client makes bear the time of the server',
       'sdk/src/http/failure.ts': 'a Retry-After may be a date',
-      'sdk/src/worker/run-log.ts': 'stamps of log lines',
+      'sdk/src/worker/run-clock.ts': 'stamps of log lines',
       'worker/src/executors/http-answer.ts': 'a Retry-After may be a date',
       'worker/src/executors/http.ts': 'a signature bears the time it was made at',
       'cli/src/time.ts': 'the clock of the CLI',
@@ -191,6 +204,7 @@ const uses: Use[] = [
       'server/src/base/clock.ts': 'the clock',
       'sdk/src/': 'leases, deadlines and pauses of a process that has no server',
       'cli/src/start/': 'keeps other processes alive and counts how long they lived',
+      'testing/src/scheduler.ts': 'how long a handler keeps virtual time from passing',
     },
   },
   {
@@ -222,6 +236,7 @@ const uses: Use[] = [
       'server/src/dispatch/announce.ts': 'gathers announcements for some milliseconds',
       'sdk/src/': 'heartbeats, deadlines and pauses of a process that has no server',
       'worker/src/': 'grace between signals, and the type `sleep`',
+      'testing/src/': 'turns of the event loop in which handlers work',
       'cli/src/start/': 'keeps other processes alive',
       'cli/src/commands/start.ts': 'waits a moment for the built-in worker before the banner',
       'cli/src/commands/backfills.ts': 'asks again',

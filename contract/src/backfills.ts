@@ -1,5 +1,6 @@
 // Backfills: runs for past times of a recurring job, a few at a time. Schemas and routes.
 import type { Static } from 'typebox';
+import { IdempotencyHeader } from './jobs.ts';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { closed, described, Id, NextCursor, nullable, PageQuery, Timestamp } from './shapes.ts';
@@ -95,10 +96,19 @@ export const backfillRoutes = {
     description:
       'Its times are those of the schedule as it is now; each makes exactly one run, whose scheduled_for is that time. They run besides those of the schedule, whatever its overlap says, and wait while the job is paused.',
     params: JobParams,
+    headers: IdempotencyHeader,
     body: CreateBackfill,
     success: 201,
     response: BackfillPlan,
-    errors: ['invalid_id', 'invalid_json', 'invalid_input', 'invalid_schedule', 'job_not_found', 'job_ended'],
+    errors: [
+      'invalid_id',
+      'invalid_json',
+      'invalid_input',
+      'invalid_schedule',
+      'job_not_found',
+      'job_ended',
+      'idempotency_key_reused',
+    ],
     example: { from: '2026-01-01T00:00:00Z', to: '2026-01-31T23:59:59Z', max_concurrency: 2, dry_run: true },
   }),
   listBackfills: route({

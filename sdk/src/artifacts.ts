@@ -12,6 +12,7 @@ import type { Call } from './client.ts';
 import type { Server } from './follow.ts';
 import { eachRow } from './pages.ts';
 
+/** How a file is uploaded. */
 export interface UploadOptions {
   /** What to call it; a file is called what it is called unless given. */
   name?: string | undefined;

@@ -5,7 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { type ErrorCode, type FieldError, PunctualError, routes, toProblem } from '@punctual/contract';
 import { Client, type ClientOptions } from './client.ts';
-import { WaitTimeoutError } from './wait.ts';
+import { defineJob } from './define-job.ts';
+import type { StandardSchema } from './schema.ts';
+import { RunFailedError, WaitTimeoutError } from './wait.ts';
 
 interface Seen {
   method: string;
@@ -239,13 +241,159 @@ test('waitFor asks until the latest run has ended', async () => {
   await using stuck = await open((_, response) => json(response, at('QUEUED')));
   await assert.rejects(
     stuck.client.jobs.waitFor(id, { timeoutMs: 50 }),
-    (error) =>
-      error instanceof WaitTimeoutError && /did not finish within 50 ms: its run .* is QUEUED/.test(error.message),
+    (error) => error instanceof WaitTimeoutError && /did not finish within 50 ms: run .* is QUEUED/.test(error.message),
   );
   await using cancelled = await open((_, response) =>
     json(response, { job_id: id, status: 'CANCELLED', latest_run: null }),
   );
   await assert.rejects(cancelled.client.jobs.waitFor(id), /is CANCELLED and has no run to wait for/);
+});
+
+const runAt = (status: string, more: object = {}) => ({
+  run_id: id,
+  job_id: id,
+  type: 'echo',
+  status,
+  reason: null,
+  error_message: null,
+  ...more,
+});
+
+test('waiting for a run goes on while no server answers, and while servers are busy', async () => {
+  await using house = await open((_, response, count) => {
+    if (count <= 6) response.socket?.destroy();
+    else if (count <= 10) problem(response, 'unavailable');
+    else json(response, runAt(count === 11 ? 'RUNNING' : 'SUCCESS', { result: 7 }));
+  });
+  const run = await house.client.runs.waitFor(id);
+  assert.deepEqual([run.status, run.result, house.seen.length], ['SUCCESS', 7, 12]);
+});
+
+test('waiting for a run ends by its time, its signal, a closed client, and a run that is not there', async () => {
+  await using house = await open((seen, response) =>
+    seen.url.endsWith('missing') ? problem(response, 'run_not_found') : json(response, runAt('RUNNING')),
+  );
+  const isTimeout = (error: unknown): boolean =>
+    error instanceof WaitTimeoutError &&
+    error.code === 'wait_timed_out' &&
+    /did not end within 30 ms: run/.test(error.message);
+  await assert.rejects(house.client.runs.waitFor(id, { timeoutMs: 30 }), isTimeout);
+  await assert.rejects(house.client.runs.waitFor('missing'), isCode('run_not_found'));
+  const controller = new AbortController();
+  const waiting = house.client.runs.waitFor(id, { signal: controller.signal });
+  controller.abort(new Error('enough'));
+  await assert.rejects(waiting);
+  const closing = house.client.runs.waitFor(id);
+  house.client.close();
+  await assert.rejects(closing, isCode('unreachable', /was closed/));
+});
+
+test('a run that failed is returned, or thrown when asked for', async () => {
+  await using house = await open((_, response) =>
+    json(response, runAt('FAILED', { reason: 'failed', error_message: 'no luck' })),
+  );
+  assert.equal((await house.client.runs.waitFor(id)).status, 'FAILED');
+  await assert.rejects(
+    house.client.runs.waitFor(id, { throwOnFailure: true }),
+    (error) => error instanceof RunFailedError && error.code === 'run_failed' && error.run.error_message === 'no luck',
+  );
+});
+
+test('the answer to a submit is waited for, also when there is no run yet, and gives a typed result', async () => {
+  await using house = await open((seen, response, count) => {
+    if (seen.method === 'POST') json(response, seen.url === '/jobs' ? { job_id: id } : {}, 201);
+    else if (count < 4) json(response, { job_id: id, status: 'SCHEDULED', latest_run: null });
+    else json(response, { job_id: id, status: 'COMPLETED', latest_run: runAt('SUCCESS', { result: '2030-01-01' }) });
+  });
+  const date: StandardSchema<string, Date> = {
+    '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value: new Date(value as string) }) },
+  };
+  const when = defineJob({ type: 'when', payload: { type: 'object' }, result: date });
+  const submitted = await when.submit(house.client, {});
+  assert.equal(JSON.stringify(submitted), JSON.stringify({ job_id: id }));
+  const { result } = await house.client.runs.waitFor(submitted);
+  assert.equal(result?.getUTCFullYear(), 2030);
+});
+
+test('a thousand waits share ten requests at a time, and leave room for other calls', async () => {
+  let now = 0;
+  let most = 0;
+  let ready = false;
+  await using house = await open((seen, response) => {
+    if (seen.url === '/readyz') return json(response, { server_id: 's' });
+    now += 1;
+    most = Math.max(most, now);
+    setTimeout(() => {
+      now -= 1;
+      json(response, runAt(ready ? 'SUCCESS' : 'RUNNING'));
+    }, 1);
+  });
+  const waits = Array.from({ length: 1000 }, () => house.client.runs.waitFor(id));
+  await house.client.ready();
+  setTimeout(() => {
+    ready = true;
+  }, 300);
+  const runs = await Promise.all(waits);
+  assert.ok(runs.every(({ status }) => status === 'SUCCESS'));
+  assert.ok(most <= 10, `${most} requests at a time`);
+});
+
+test('a wait in a queue of waits ends by its own time and signal though the server hangs', async () => {
+  await using house = await open(() => undefined);
+  const controller = new AbortController();
+  const before = Array.from({ length: 10 }, () => house.client.runs.waitFor(id).catch(() => undefined));
+  const late = house.client.runs.waitFor(id, { timeoutMs: 50 });
+  const aborted = house.client.runs.waitFor(id, { signal: controller.signal });
+  controller.abort(new Error('enough'));
+  await Promise.all([assert.rejects(late, WaitTimeoutError), assert.rejects(aborted, /enough/)]);
+  house.client.close();
+  await Promise.all(before);
+});
+
+test('retries can be tuned, and switched off for a client and for a call', async () => {
+  await using house = await open((_, response) => problem(response, 'unavailable'), {
+    retry: { retries: 4, firstPauseMs: 1, maxPauseMs: 2 },
+  });
+  const from = performance.now();
+  await assert.rejects(house.client.jobs.create({ type: 'echo' }), isCode('unavailable'));
+  assert.ok(performance.now() - from < 1000);
+  assert.equal(house.seen.length, 5);
+  await assert.rejects(house.client.with({ retry: false }).jobs.create({ type: 'echo' }), isCode('unavailable'));
+  assert.equal(house.seen.length, 6);
+  const once = new Client({ url: house.client.url, retry: false });
+  await assert.rejects(once.jobs.get(id), isCode('unavailable'));
+  once.close();
+  assert.equal(house.seen.length, 7);
+});
+
+test('each call can have its own timeout and signal', async () => {
+  await using house = await open(() => undefined);
+  await assert.rejects(
+    house.client.jobs.create({ type: 'echo' }, { timeoutMs: 40 }),
+    isCode('unreachable', /within 40 ms/),
+  );
+  await assert.rejects(house.client.with({ timeoutMs: 40 }).stats(), isCode('unreachable', /within 40 ms/));
+  for (const which of [0, 1]) {
+    const [inner, outer] = [new AbortController(), new AbortController()];
+    const call = house.client.with({ signal: outer.signal }).jobs.create({ type: 'echo' }, { signal: inner.signal });
+    (which === 0 ? inner : outer).abort(new Error(`enough ${which}`));
+    await assert.rejects(call, new RegExp(`enough ${which}`));
+  }
+});
+
+test('everything that makes something carries a key of its own', async () => {
+  await using house = await open((_, response) => json(response, { jobs: [] }, 201));
+  const { jobs, workflows, backfills, operations } = house.client;
+  const steps = { one: { type: 'echo' } };
+  await jobs.create({ type: 'echo' });
+  await jobs.createMany([{ type: 'echo' }]);
+  await workflows.create({ steps });
+  await workflows.schedule({ steps, delay_ms: 1 });
+  await backfills.create(id, { from: '2030-01-01T00:00:00Z', to: '2030-01-02T00:00:00Z' });
+  await operations.create({ action: 'cancel', filter: { type: 'echo' } });
+  const keys = house.seen.map(({ headers }) => String(headers['idempotency-key']));
+  assert.equal(new Set(keys).size, 6);
+  for (const key of keys) assert.match(key, /^(job:)?[0-9a-f-]{36}$/);
 });
 
 test('a version read is sent as the tag the update must match', async () => {

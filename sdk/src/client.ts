@@ -21,7 +21,7 @@ import { backfillCalls } from './backfills.ts';
 import { deadLetterCalls } from './dead_letters.ts';
 import { breakerCalls, gateCalls, queueCalls } from './flow.ts';
 import { apiKeyOf } from './http/api-key.ts';
-import { HttpCaller } from './http/caller.ts';
+import { HttpCaller, type RetryOptions, type RetryPolicy, retryPolicy } from './http/caller.ts';
 import { jobCalls } from './jobs.ts';
 import { auditCalls, keyCalls } from './keys.ts';
 import { limitCalls } from './limits.ts';
@@ -30,8 +30,11 @@ import { operationCalls } from './operations.ts';
 import { retentionCalls } from './retention.ts';
 import { runCalls } from './runs.ts';
 import { calendarCalls, scheduleCalls } from './schedules.ts';
+import type { RequestOptions } from './submit-options.ts';
+import { Waits } from './wait.ts';
 import { workflowCalls } from './workflows.ts';
 
+/** Where a server is, who calls, and how requests are sent. */
 export interface ClientOptions {
   /** Where a server is; http://127.0.0.1:7600 unless given. */
   url?: string | undefined;
@@ -39,7 +42,12 @@ export interface ClientOptions {
   apiKey?: string | undefined;
   /** The longest one request may take; 30 seconds unless given. */
   timeoutMs?: number | undefined;
-  /** How often a request that is safe to repeat is sent again; 3 unless given. */
+  /**
+   * When a request is sent again that was not answered, or answered with 429 or 503: never unless that is safe, which it is for
+   * all that reads and for all that carries an Idempotency-Key. `false` for never.
+   */
+  retry?: RetryOptions | false | undefined;
+  /** Short for `retry: { retries }`. */
   retries?: number | undefined;
   /** Connections held at most; further requests wait for one. 100 unless given. */
   maxSockets?: number | undefined;
@@ -48,13 +56,31 @@ export interface ClientOptions {
 type Required<K extends string, T> = [T] extends [undefined] ? { [P in K]?: never } : { [P in K]: T };
 type Allowed<K extends string, T> = [T] extends [undefined] ? { [P in K]?: never } : { [P in K]?: T | undefined };
 
+/** What a route takes: parameters of its path, a query, headers and a body, as the contract says. */
 export type CallOptions<R extends Route> = Required<'params', Params<R>> &
   Allowed<'query', Query<R>> &
   Allowed<'headers', Headers<R>> &
-  Required<'body', Body<R>> & { signal?: AbortSignal | undefined; timeoutMs?: number | undefined };
+  Required<'body', Body<R>> &
+  RequestOptions;
+
+/** How all calls of a client made by `with` are sent. */
+export interface WithOptions extends RequestOptions {
+  retry?: RetryOptions | false | undefined;
+}
+
+/** What clients over the same connections share, and what their calls are sent with. */
+interface Shared {
+  caller: HttpCaller;
+  waits: Waits;
+  how: RequestOptions & { retry: RetryPolicy };
+}
+
+/** The options that `with` made, and what they stand for. */
+const shares = new WeakMap<ClientOptions, Shared>();
 
 export type Call = <R extends Route>(route: R, options: CallOptions<R>) => Promise<Answer<R>>;
 
+/** The API of a Punctual server. Holds keep-alive connections; `close()` ends them. Failures are PunctualErrors. */
 export class Client {
   readonly url: string;
   readonly jobs: ReturnType<typeof jobCalls>;
@@ -78,25 +104,20 @@ export class Client {
   readonly keys: ReturnType<typeof keyCalls>;
   readonly audit: ReturnType<typeof auditCalls>;
   readonly workers: { list: () => Promise<WorkerList>; drain: (worker_id: string) => Promise<WorkerDrained> };
-  readonly #caller: HttpCaller;
+  readonly #shared: Shared;
 
   constructor(options: ClientOptions = {}) {
-    this.#caller = new HttpCaller({
-      url: options.url ?? 'http://127.0.0.1:7600',
-      timeoutMs: options.timeoutMs ?? 30_000,
-      retries: options.retries ?? 3,
-      maxSockets: options.maxSockets ?? 100,
-      apiKey: apiKeyOf(options.apiKey),
-    });
-    this.url = this.#caller.url;
+    this.#shared = shares.get(options) ?? open(options);
+    const { caller, waits } = this.#shared;
+    this.url = caller.url;
     const call: Call = (route, callOptions) => this.call(route, callOptions);
-    this.jobs = jobCalls(call, () => this.#caller.serverTime());
-    this.runs = runCalls(call, this.#caller);
+    this.jobs = jobCalls(call, () => caller.serverTime(), waits);
+    this.runs = runCalls(call, caller, waits);
     this.logs = logCalls(call);
     this.deadLetters = deadLetterCalls(call);
     this.schedules = scheduleCalls(call);
     this.backfills = backfillCalls(call);
-    this.workflows = workflowCalls(call);
+    this.workflows = workflowCalls(call, waits);
     this.queues = queueCalls(call);
     this.gates = gateCalls(call);
     this.breakers = breakerCalls(call);
@@ -106,7 +127,7 @@ export class Client {
     this.retention = retentionCalls(call);
     this.alerts = alertCalls(call);
     this.events = { subscriptions: eventCalls(call) };
-    this.artifacts = artifactCalls(call, this.#caller);
+    this.artifacts = artifactCalls(call, caller);
     this.keys = keyCalls(call);
     this.audit = auditCalls(call);
     this.workers = {
@@ -127,13 +148,15 @@ export class Client {
       timeoutMs?: number;
     };
     const path = params === undefined ? route.path : fillPath(route.path, params);
-    const answer = await this.#caller.send({
+    const { caller, how } = this.#shared;
+    const answer = await caller.send({
       method: route.method,
       path: path + queryString(query),
       headers,
       body,
-      signal,
-      timeoutMs,
+      signal: bothOf(signal, how.signal),
+      timeoutMs: timeoutMs ?? how.timeoutMs,
+      retry: how.retry,
     });
     return answer as Answer<R>;
   }
@@ -153,9 +176,43 @@ export class Client {
     return this.call(routes.getReady, {});
   }
 
-  close(): void {
-    this.#caller.close();
+  /** A client over the same connections, all calls of which are sent with these options: `client.with({ signal }).jobs.get(…)`. */
+  with(options: WithOptions): Client {
+    const { caller, waits, how } = this.#shared;
+    const own: ClientOptions = {};
+    shares.set(own, {
+      caller,
+      waits,
+      how: {
+        signal: bothOf(options.signal, how.signal),
+        timeoutMs: options.timeoutMs ?? how.timeoutMs,
+        retry: retryPolicy(options.retry, how.retry),
+      },
+    });
+    return new Client(own);
   }
+
+  /** Ends its connections, also for the clients that `with` made of it: what is in flight fails. */
+  close(): void {
+    this.#shared.waits.close();
+    this.#shared.caller.close();
+  }
+}
+
+function open(options: ClientOptions): Shared {
+  const retry = retryPolicy(options.retry ?? { retries: options.retries });
+  const caller = new HttpCaller({
+    url: options.url ?? 'http://127.0.0.1:7600',
+    timeoutMs: options.timeoutMs ?? 30_000,
+    retry,
+    maxSockets: options.maxSockets ?? 100,
+    apiKey: apiKeyOf(options.apiKey),
+  });
+  return { caller, waits: new Waits(), how: { retry } };
+}
+
+function bothOf(one: AbortSignal | undefined, other: AbortSignal | undefined): AbortSignal | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : AbortSignal.any([one, other]);
 }
 
 function queryString(query: Record<string, unknown> | undefined): string {

@@ -9,6 +9,7 @@ const silence_ms = 45_000;
 const first_pause_ms = 100;
 const max_pause_ms = 5_000;
 
+/** How the log of a run is followed. */
 export interface FollowOptions {
   signal?: AbortSignal | undefined;
   /** How often in a row a stream that breaks without a word is opened again; 10 unless given. */

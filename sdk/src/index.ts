@@ -77,9 +77,32 @@ export type {
 export { PunctualError, routes } from '@punctual/contract/plain';
 export type { ArtifactSource } from './artifact-source.ts';
 export type { UploadOptions } from './artifacts.ts';
-export { type CallOptions, Client, type ClientOptions } from './client.ts';
-export type { SubmitOptions } from './jobs.ts';
-export { type WaitOptions, WaitTimeoutError } from './wait.ts';
+export { type CallOptions, Client, type ClientOptions, type WithOptions } from './client.ts';
+export {
+  defineJob,
+  type JobCreator,
+  type JobDefaults,
+  type JobDefinition,
+  type JobOptions,
+  type JobSpec,
+  type ScheduleOptions,
+  type StepOptions,
+  type Templated,
+} from './define-job.ts';
+export type { FollowOptions } from './follow.ts';
+export type { RetryOptions } from './http/caller.ts';
+export {
+  type AnySchema,
+  type InputOf,
+  jsonSchema,
+  type OutputOf,
+  type StandardIssue,
+  type StandardResult,
+  type StandardSchema,
+} from './schema.ts';
+export type { RequestOptions, SubmitOptions } from './submit-options.ts';
+export type { Submitted } from './submitted.ts';
+export { type EndedRun, RunFailedError, type WaitOptions, WaitTimeoutError } from './wait.ts';
 export type { Handler, RunContext } from './worker/active-run.ts';
 export type { ModuleHandler } from './worker/child/module-handler.ts';
 export type { Transaction } from './worker/complete-in.ts';

@@ -1,18 +1,17 @@
 // The calls about operations, as `client.operations`. Beginning one always carries an Idempotency-Key, so that a request
 // whose answer was lost can be sent again and never begins two.
-import { randomUUID } from 'node:crypto';
 import type { CreateOperation, OperationQuery } from '@punctual/contract';
 import { routes } from '@punctual/contract/plain';
 import type { Call } from './client.ts';
-import type { SubmitOptions } from './jobs.ts';
 import { eachRow } from './pages.ts';
+import { keyed, type SubmitOptions } from './submit-options.ts';
 
 export function operationCalls(call: Call) {
   const list = (query?: OperationQuery) => call(routes.listOperations, { query });
   return {
     /** Does one action to all jobs or runs that fit; with `dry_run` only counts them. */
-    create: (body: CreateOperation, { idempotencyKey = randomUUID() }: SubmitOptions = {}) =>
-      call(routes.createOperation, { body, headers: { 'idempotency-key': idempotencyKey } }),
+    create: (body: CreateOperation, options: SubmitOptions = {}) =>
+      call(routes.createOperation, { body, ...keyed(options) }),
     list,
     /** The operations of all pages, newest first. */
     all: (query: OperationQuery = {}) =>

@@ -1,6 +1,4 @@
 // The calls about workflows, as `client.workflows`.
-import { performance } from 'node:perf_hooks';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type {
   CompleteStep,
   CreateWorkflow,
@@ -12,29 +10,19 @@ import type {
 import { routes } from '@punctual/contract/plain';
 import type { Call } from './client.ts';
 import { eachRow } from './pages.ts';
-import { type WaitOptions, WaitTimeoutError } from './wait.ts';
+import { keyed, type SubmitOptions } from './submit-options.ts';
+import type { WaitOptions, Waits } from './wait.ts';
 
-const default_timeout_ms = 60_000;
-const first_pause_ms = 10;
-const max_pause_ms = 1_000;
-const pause_growth = 1.5;
-
-export function workflowCalls(call: Call) {
+export function workflowCalls(call: Call, waits: Waits) {
   const get = (workflow_id: string) => call(routes.getWorkflow, { params: { workflow_id } });
   const list = (query?: WorkflowQuery) => call(routes.listWorkflows, { query });
   return {
-    /** Begins a workflow. With a key, asking twice makes one. */
-    create: (body: CreateWorkflow, options: { idempotencyKey?: string | undefined } = {}) =>
-      call(routes.createWorkflow, {
-        body,
-        ...(options.idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': options.idempotencyKey } }),
-      }),
+    /** Begins a workflow. With the same key, asking twice makes one. */
+    create: (body: CreateWorkflow, options: SubmitOptions = {}) =>
+      call(routes.createWorkflow, { body, ...keyed(options) }),
     /** Makes a job whose runs begin workflows: at a time, or again and again. */
-    schedule: (body: ScheduleWorkflow, options: { idempotencyKey?: string | undefined } = {}) =>
-      call(routes.scheduleWorkflow, {
-        body,
-        ...(options.idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': options.idempotencyKey } }),
-      }),
+    schedule: (body: ScheduleWorkflow, options: SubmitOptions = {}) =>
+      call(routes.scheduleWorkflow, { body, ...keyed(options) }),
     /** Checks a workflow without beginning it; answers the order in which it would go. */
     validate: (body: CreateWorkflow) => call(routes.validateWorkflow, { body }),
     get,
@@ -58,23 +46,15 @@ export function workflowCalls(call: Call) {
     retry: (workflow_id: string, body: RetryWorkflow = {}) =>
       call(routes.retryWorkflow, { params: { workflow_id }, body }),
     /** The workflow once it has ended. */
-    waitFor: (workflow_id: string, options: WaitOptions = {}): Promise<Workflow> =>
-      waitForEnd(() => get(workflow_id), options),
+    waitFor: (workflow_id: string, options: Pick<WaitOptions, 'timeoutMs' | 'signal'> = {}): Promise<Workflow> =>
+      waits.until(
+        {
+          ask: (how) => call(routes.getWorkflow, { params: { workflow_id }, ...how }),
+          hasEnded: (workflow) => workflow.ended_at !== null,
+          missed: `Workflow ${workflow_id} did not end`,
+          standing: ({ state }) => `it is ${state}`,
+        },
+        options,
+      ),
   };
-}
-
-async function waitForEnd(ask: () => Promise<Workflow>, options: WaitOptions): Promise<Workflow> {
-  const { timeoutMs = default_timeout_ms, signal } = options;
-  const deadline = performance.now() + timeoutMs;
-  for (let pause = first_pause_ms; ; pause = Math.min(pause * pause_growth, max_pause_ms)) {
-    signal?.throwIfAborted();
-    const workflow = await ask();
-    if (workflow.ended_at !== null) return workflow;
-    const left = deadline - performance.now();
-    if (left <= 0)
-      throw new WaitTimeoutError(
-        `Workflow ${workflow.workflow_id} did not end within ${timeoutMs} ms: it is ${workflow.state}.`,
-      );
-    await sleep(Math.min(pause, left), undefined, signal === undefined ? {} : { signal });
-  }
 }

@@ -28,7 +28,13 @@ const root = fileURLToPath(new URL('../../../', import.meta.url));
 const start = (name: string, ...more: string[]): Example => launch([`examples/${name}`, house.url, ...more]);
 
 function launch(words: string[], program = process.execPath): Example {
-  const child = spawn(program, words, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000 });
+  const child = spawn(program, words, {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 60_000,
+    // A test that is run by a test is one of its own.
+    env: { ...process.env, NODE_TEST_CONTEXT: undefined },
+  });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
   const ended = once(child, 'close').then(() => {
@@ -73,6 +79,19 @@ test('a worker of one’s own tries again, logs, and stops when a run is cancell
   assert.match(output, /^SUCCESS at attempt 2: \{"charged":\{"cents":1250\},"key":"[0-9a-f-]{36}"\}$/m);
   assert.match(output, /^ {2}log: attempt 1 of 4\n {2}log: attempt 2 of 4$/m);
   assert.match(output, /^CANCELLED as asked$/m);
+});
+
+test('a typed job is checked before it is sent and before it is done', async () => {
+  const output = await start('typed-job.mjs').ended;
+  assert.match(
+    output,
+    /^invoice ada-1\nrefused: payload.customer .*\nrefused: payload.cents must be integer\nFAILED at attempt 1: .*payload.cents: is missing\.$/m,
+  );
+});
+
+test('an application is tested in virtual time', async () => {
+  const output = await launch(['--test', 'examples/testing.mjs']).ended;
+  assert.match(output, /^# pass 2$/m);
 });
 
 test('an order and its invoice are each written with their job or not at all', async () => {

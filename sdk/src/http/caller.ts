@@ -8,17 +8,44 @@ import { answerError, connectionError, fateOf, timeoutError, type Where } from '
 import { DeadlineError, Pool } from './pool.ts';
 import { ServerClock } from './server-clock.ts';
 
-const first_pause_ms = 100;
-const max_pause_ms = 2_000;
-/** A server that asks for a longer pause gets its error passed on: whoever called decides whether to wait that long. */
-const max_retry_after_seconds = 30;
+/** Which requests are sent again, how often, and with what pauses. Only those that are safe to repeat ever are. */
+export interface RetryOptions {
+  /** How often one is sent again; 3 unless given. */
+  retries?: number | undefined;
+  /** The pause before the second try; each further one is twice as long, spread by half. 100 ms unless given. */
+  firstPauseMs?: number | undefined;
+  /** The longest pause; 2 seconds unless given. */
+  maxPauseMs?: number | undefined;
+  /** A server that asks for a longer pause (Retry-After) gets its error passed on at once; 30 seconds unless given. */
+  maxRetryAfterMs?: number | undefined;
+}
+
+export interface RetryPolicy {
+  retries: number;
+  firstPauseMs: number;
+  maxPauseMs: number;
+  maxRetryAfterMs: number;
+}
+
+const default_retry: RetryPolicy = { retries: 3, firstPauseMs: 100, maxPauseMs: 2_000, maxRetryAfterMs: 30_000 };
+
+export function retryPolicy(given: RetryOptions | false | undefined, base: RetryPolicy = default_retry): RetryPolicy {
+  if (given === false) return { ...base, retries: 0 };
+  if (given === undefined) return base;
+  return {
+    retries: given.retries ?? base.retries,
+    firstPauseMs: given.firstPauseMs ?? base.firstPauseMs,
+    maxPauseMs: given.maxPauseMs ?? base.maxPauseMs,
+    maxRetryAfterMs: given.maxRetryAfterMs ?? base.maxRetryAfterMs,
+  };
+}
 
 export interface CallerOptions {
   url: string;
   /** The longest one request may take, from the call to the end of the answer. */
   timeoutMs: number;
-  /** How often a request that is safe to repeat is sent again. */
-  retries: number;
+  /** When a request that is safe to repeat is sent again. */
+  retry: RetryPolicy;
   maxSockets: number;
   /** Sent as a bearer, instead of what the URL says about who calls. */
   apiKey?: string | undefined;
@@ -35,6 +62,8 @@ export interface Request {
   signal?: AbortSignal | undefined;
   /** Overrides the caller's timeout. */
   timeoutMs?: number | undefined;
+  /** Overrides when the caller sends it again. */
+  retry?: RetryPolicy | undefined;
 }
 
 export class HttpCaller {
@@ -76,12 +105,13 @@ export class HttpCaller {
   async sendForText(request: Request): Promise<string> {
     const repeatable = request.method === 'GET' || request.headers?.['idempotency-key'] !== undefined;
     const message = this.#write(request);
+    const policy = request.retry ?? this.#options.retry;
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await this.#sendOnce(request, message);
       } catch (error) {
-        const pause = pauseBefore(attempt, error, repeatable);
-        if (pause === null || attempt > this.#options.retries || this.#closed) throw error;
+        const pause = pauseBefore(attempt, error, { repeatable, policy });
+        if (pause === null || attempt > policy.retries || this.#closed) throw error;
         await sleep(pause, undefined, request.signal === undefined ? {} : { signal: request.signal });
       }
     }
@@ -137,15 +167,19 @@ export class HttpCaller {
 }
 
 /** How long to wait before sending again, or null when it must not or need not be sent again. */
-function pauseBefore(attempt: number, error: unknown, repeatable: boolean): number | null {
+function pauseBefore(
+  attempt: number,
+  error: unknown,
+  { repeatable, policy }: { repeatable: boolean; policy: RetryPolicy },
+): number | null {
   if (!(error instanceof PunctualError) || (error.status !== 503 && error.status !== 429)) return null;
   const fate = fateOf(error);
   if (fate === 'timed_out' || (!repeatable && fate !== 'unsent')) return null;
   if (error.retryAfterSeconds !== undefined) {
-    if (error.retryAfterSeconds > max_retry_after_seconds) return null;
-    return error.retryAfterSeconds * 1000 + Math.random() * first_pause_ms;
+    const askedMs = error.retryAfterSeconds * 1000;
+    return askedMs > policy.maxRetryAfterMs ? null : askedMs + Math.random() * policy.firstPauseMs;
   }
-  return Math.min(max_pause_ms, first_pause_ms * 2 ** (attempt - 1)) * (0.5 + Math.random() / 2);
+  return Math.min(policy.maxPauseMs, policy.firstPauseMs * 2 ** (attempt - 1)) * (0.5 + Math.random() / 2);
 }
 
 function parsed(body: Buffer): unknown {

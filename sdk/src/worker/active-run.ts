@@ -10,6 +10,7 @@ import type { Outbox } from './outbox.ts';
 import { cancelledText, failureText, snoozedText, successText } from './outcome.ts';
 import type { Redactor } from './redact.ts';
 import { RunCheckpoints } from './run-checkpoints.ts';
+import { type RunClock, realClock } from './run-clock.ts';
 import { type Log, type LogRoom, RunLog } from './run-log.ts';
 import { RunProgress } from './run-progress.ts';
 import { findSecret, formsOf, type Secrets } from './secrets.ts';
@@ -52,6 +53,7 @@ export interface RunContext {
   completeIn(tx: Transaction, result?: unknown): Promise<void>;
 }
 
+/** Does a run. What it returns, if anything, is the result and must be JSON; what it throws is why the attempt failed. */
 export type Handler = (run: Grant, ctx: RunContext) => unknown;
 
 export interface ActiveRunDeps {
@@ -67,6 +69,8 @@ export interface ActiveRunDeps {
   stopGraceMs: number;
   /** The handler has ended: the slot is free. */
   ended: (run: ActiveRun) => void;
+  /** The real time unless given. */
+  clock?: RunClock | undefined;
 }
 
 const notCommitted = 'The transaction in which the handler completed the run was not committed.';
@@ -81,7 +85,7 @@ export class ActiveRun implements RunContext {
   #log: RunLog | null = null;
   #checkpoints: RunCheckpoints | null = null;
   #progress: RunProgress | null = null;
-  #timer: NodeJS.Timeout | null = null;
+  #endWatch: (() => void) | null = null;
   #aborted: RunAbortedError | null = null;
   #cancelled = false;
   /** Only a transaction of the handler's own can make it a success. */
@@ -94,6 +98,10 @@ export class ActiveRun implements RunContext {
     this.run = run;
     this.#deps = deps;
     this.#redactor = deps.redactor;
+  }
+
+  get #clock(): RunClock {
+    return this.#deps.clock ?? realClock;
   }
 
   // Made on first use: most handlers need neither, and both cost more than a short run.
@@ -110,6 +118,7 @@ export class ActiveRun implements RunContext {
       outbox: this.#deps.outbox,
       room: this.#deps.logRoom,
       redactor: () => this.#redactor,
+      clock: this.#clock,
     });
     return this.#log;
   }
@@ -143,7 +152,11 @@ export class ActiveRun implements RunContext {
 
   get progress(): RunContext['progress'] {
     return (percent, message) => {
-      this.#progress ??= new RunProgress(this.key, this.run, { outbox: this.#deps.outbox, hide: this.#hide });
+      this.#progress ??= new RunProgress(this.key, this.run, {
+        outbox: this.#deps.outbox,
+        hide: this.#hide,
+        clock: this.#clock,
+      });
       if (this.#closed) this.#progress.close();
       this.#progress.report(percent, message);
     };
@@ -245,7 +258,7 @@ export class ActiveRun implements RunContext {
   }
 
   #end(outcomeText: () => string): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#endWatch?.();
     if (this.#closed) {
       this.#deps.outbox.freed(this.key);
     } else {
@@ -265,9 +278,9 @@ export class ActiveRun implements RunContext {
   }
 
   #watch(delayMs: number, then: () => void): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#endWatch?.();
     // A timer holds at most 2^31 ms; the contract's longest timeout, a week, is below that.
-    this.#timer = setTimeout(then, delayMs);
+    this.#endWatch = this.#clock.after(delayMs, then);
   }
 }
 

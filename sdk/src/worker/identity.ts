@@ -31,7 +31,6 @@ export function describeWorker(offer: {
   if (!Number.isInteger(slots) || slots < 1 || slots > limits.max_slots) {
     throw new TypeError(`slots is ${slots}; it must be a whole number from 1 to ${limits.max_slots}.`);
   }
-  if (types.length + executors.length === 0) throw new TypeError('A worker needs at least one handler or executor.');
   if (types.length > limits.max_worker_types)
     throw new TypeError(`A worker has at most ${limits.max_worker_types} handlers.`);
   for (const type of types) checkLabel('the type', type);

@@ -1,6 +1,7 @@
 // What a worker writes for its operator: one line for each event that matters. Called by worker.ts.
 import type { WorkerEvent } from './messages.ts';
 
+/** Where a worker writes what its operator should know. */
 export interface Logger {
   info(message: string): void;
   warn(message: string): void;

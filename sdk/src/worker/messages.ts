@@ -12,6 +12,7 @@ export interface ThreadOptions {
   stopGraceMs: number;
 }
 
+/** Why a run is to stop. */
 export type AbortReason = 'cancelled' | 'timed_out' | 'lease_lost' | 'shutdown';
 
 /** What became of runs since the last report. */

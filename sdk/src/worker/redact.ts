@@ -26,6 +26,7 @@ export function isSecretName(name: string): boolean {
   return secretName.test(name);
 }
 
+/** Hides secrets in texts and in JSON. */
 export class Redactor {
   readonly #values: readonly string[];
 

@@ -1,11 +1,11 @@
 // The lines a run logs, on their way to the protocol thread: gathered into chunks and bounded. A run that logs faster than
 // its lines can be sent loses lines, never memory, and a line says how many were lost. Used by active-run.ts.
-import { performance } from 'node:perf_hooks';
 import type { LogLine, LogStream } from '@punctual/contract';
 import { limits } from '@punctual/contract/plain';
 import type { Outbox } from './outbox.ts';
 import { type Leased, storable } from './outcome.ts';
 import type { Redactor } from './redact.ts';
+import type { RunClock } from './run-clock.ts';
 
 /** Lines of a run that was silent leave this much later, those of one that goes on logging a little later; at the end at once. */
 const first_flush_ms = 50;
@@ -16,6 +16,7 @@ const max_chunk_chars = 256 * 1024;
 const max_run_chars = 1024 * 1024;
 const max_worker_chars = 8 * 1024 * 1024;
 
+/** Writes lines that are kept with a run. */
 export interface Log {
   debug(message: string, fields?: Record<string, unknown>): void;
   info(message: string, fields?: Record<string, unknown>): void;
@@ -42,15 +43,21 @@ export class RunLog implements Log {
   #charsOnTheWay = 0;
   #dropped = 0;
   #closed = false;
-  #timer: NodeJS.Timeout | null = null;
+  readonly #clock: RunClock;
+  #endPause: (() => void) | null = null;
   #flushedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(key: number, run: Leased, deps: { outbox: Outbox; room: LogRoom; redactor: () => Redactor }) {
+  constructor(
+    key: number,
+    run: Leased,
+    deps: { outbox: Outbox; room: LogRoom; redactor: () => Redactor; clock: RunClock },
+  ) {
     this.#key = key;
     this.#run = run;
     this.#outbox = deps.outbox;
     this.#room = deps.room;
     this.#redactor = deps.redactor;
+    this.#clock = deps.clock;
   }
 
   debug(message: string, fields?: Record<string, unknown>): void {
@@ -86,15 +93,15 @@ export class RunLog implements Log {
   }
 
   flush(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
+    this.#endPause?.();
+    this.#endPause = null;
     if (this.#dropped > 0) {
       const message = `${this.#dropped} log lines were dropped here: the run logs faster than its lines can be sent.`;
-      this.#lines.push({ at: new Date().toISOString(), level: 'warn', message });
+      this.#lines.push({ at: this.#stamp(), level: 'warn', message });
       this.#dropped = 0;
     }
     if (this.#lines.length === 0) return;
-    this.#flushedAt = performance.now();
+    this.#flushedAt = this.#clock.now();
     const { run_id, lease_id } = this.#run;
     const text = JSON.stringify({ run_id, lease_id, lines: this.#lines });
     this.#lines = [];
@@ -114,16 +121,20 @@ export class RunLog implements Log {
     const redactor = this.#redactor();
     const said = `${redactor.text(message)}${fields === undefined ? '' : ` ${shown(fields, redactor)}`}`;
     const text = storable(said, limits.max_log_line_chars);
-    this.#lines.push({ at: new Date().toISOString(), ...kind, message: text });
+    this.#lines.push({ at: this.#stamp(), ...kind, message: text });
     this.#chunkChars += text.length;
     if (this.#lines.length >= max_chunk_lines || this.#chunkChars >= max_chunk_chars) this.flush();
     else this.#flushSoon();
   }
 
   #flushSoon(): void {
-    if (this.#timer !== null) return;
-    const isFirst = performance.now() - this.#flushedAt > flush_after_ms;
-    this.#timer = setTimeout(() => this.flush(), isFirst ? first_flush_ms : flush_after_ms);
+    if (this.#endPause !== null) return;
+    const isFirst = this.#clock.now() - this.#flushedAt > flush_after_ms;
+    this.#endPause = this.#clock.after(isFirst ? first_flush_ms : flush_after_ms, () => this.flush());
+  }
+
+  #stamp(): string {
+    return new Date(this.#clock.now()).toISOString();
   }
 }
 

@@ -1,6 +1,7 @@
 // How far a run is, on its way to the protocol thread: at most about one report a second, the newest. Used by active-run.ts.
 import type { Outbox } from './outbox.ts';
 import { type Hide, type Leased, progressText } from './outcome.ts';
+import type { RunClock } from './run-clock.ts';
 
 const every_ms = 1_000;
 
@@ -10,32 +11,34 @@ export class RunProgress {
   readonly #outbox: Outbox;
   readonly #hide: Hide;
   #newest: string | null = null;
-  #timer: NodeJS.Timeout | null = null;
+  readonly #clock: RunClock;
+  #endPause: (() => void) | null = null;
   #closed = false;
 
-  constructor(key: number, run: Leased, { outbox, hide }: { outbox: Outbox; hide: Hide }) {
+  constructor(key: number, run: Leased, { outbox, hide, clock }: { outbox: Outbox; hide: Hide; clock: RunClock }) {
     this.#key = key;
     this.#run = run;
     this.#outbox = outbox;
     this.#hide = hide;
+    this.#clock = clock;
   }
 
   /** Throws when the number is none. */
   report(percent: number, message: string | undefined): void {
     this.#newest = progressText(this.#run, percent, message, this.#hide);
-    if (this.#timer === null && !this.#closed) this.#send();
+    if (this.#endPause === null && !this.#closed) this.#send();
   }
 
   close(): void {
     this.#closed = true;
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#endPause?.();
   }
 
   #send(): void {
-    this.#timer = null;
+    this.#endPause = null;
     if (this.#newest === null) return;
     this.#outbox.progress(this.#key, this.#newest);
     this.#newest = null;
-    this.#timer = setTimeout(() => this.#send(), every_ms);
+    this.#endPause = this.#clock.after(every_ms, () => this.#send());
   }
 }

@@ -1,7 +1,7 @@
 // The entry of the protocol thread: joins protocol.ts to the HTTP caller and to the main thread. Started by worker.ts.
 import { parentPort, workerData } from 'node:worker_threads';
 import { fillPath, routes } from '@punctual/contract/plain';
-import { HttpCaller } from '../http/caller.ts';
+import { HttpCaller, retryPolicy } from '../http/caller.ts';
 import type { ThreadOptions, ToThread } from './messages.ts';
 import { Protocol } from './protocol.ts';
 
@@ -12,7 +12,7 @@ if (port === null) throw new Error('This file is started by Worker, as a thread.
 const caller = new HttpCaller({
   url: options.url,
   timeoutMs: 60_000,
-  retries: 0,
+  retry: retryPolicy(false),
   maxSockets: 8,
   apiKey: options.apiKey,
 });

@@ -493,7 +493,7 @@ test('a worker that finds no server says so once, and works when one appears', a
 });
 
 test('wrong options are refused at once', () => {
-  assert.throws(() => new Worker({ handlers: {} }), /at least one handler/);
+  assert.throws(() => new Worker({ handlers: {} }).start(), /at least one handler/);
   assert.throws(() => new Worker({ handlers: { 'two words': () => 1 } }), /the type "two words"/);
   assert.throws(() => new Worker({ handlers: { a: () => 1 }, slots: 0 }), /slots is 0/);
   assert.throws(() => new Worker({ handlers: { a: () => 1 }, queues: [] }), /queues is empty/);

@@ -2,11 +2,12 @@
 // protocol runs in a thread of its own (protocol.ts), so that a handler that blocks the event loop cannot stop heartbeats.
 // `start()` takes work until `stop()`, which waits for what is running and then says goodbye.
 import { Worker as Thread } from 'node:worker_threads';
-import type { Executor, Grant, RunArtifact, SyncAnswer } from '@punctual/contract';
+import type { Executor, Grant, RunArtifact, SyncAnswer, WorkerDescription } from '@punctual/contract';
 import type { ArtifactSource } from '../artifact-source.ts';
 import { Client } from '../client.ts';
+import type { JobDefinition } from '../define-job.ts';
 import { apiKeyOf } from '../http/api-key.ts';
-import { ActiveRun, type Handler } from './active-run.ts';
+import { ActiveRun, type Handler, type RunContext } from './active-run.ts';
 import { IsolatedHandler, isModuleHandler, type ModuleHandler } from './child/module-handler.ts';
 import { FatalError } from './errors.ts';
 import { checkLabel, defaultWorkerId, describeWorker } from './identity.ts';
@@ -23,6 +24,7 @@ const default_stop_grace_ms = 10_000;
 /** What is left of the grace for reporting once a child process has been killed. */
 const max_report_ms = 1_000;
 
+/** What a worker serves, and how. */
 export interface WorkerOptions {
   /** Where a server is; http://127.0.0.1:7600 unless given. */
   url?: string | undefined;
@@ -61,6 +63,7 @@ export interface WorkerOptions {
   onEvent?: ((event: WorkerEvent) => void) | undefined;
 }
 
+/** Takes runs from a server and gives them to handlers, from `start()` until `stop()`. */
 export class Worker {
   readonly id: string;
   readonly #threadOptions: ThreadOptions;
@@ -87,7 +90,7 @@ export class Worker {
   #onGone: (() => void) | null = null;
   #onContact: (() => void) | null = null;
 
-  constructor(options: WorkerOptions) {
+  constructor(options: WorkerOptions = {}) {
     this.#options = options;
     const apiKey = apiKeyOf(options.apiKey);
     this.#redactor = new Redactor([...(options.redact ?? []), ...(apiKey === undefined ? [] : [apiKey])]);
@@ -103,16 +106,40 @@ export class Worker {
       url: options.url ?? 'http://127.0.0.1:7600',
       apiKey,
       workerId: this.id,
-      description: describeWorker({
-        slots: options.slots ?? 10,
-        types: [...this.#handlers.keys()],
-        executors: [...this.#executors.keys()],
-        queues: options.queues ?? null,
-        labels: options.labels ?? [],
-      }),
+      description: this.#describe(),
       killOnLeaseLoss: options.killOnLeaseLoss ?? options.handleSignals ?? false,
       stopGraceMs: graceMs,
     };
+  }
+
+  #describe(): WorkerDescription {
+    const { slots = 10, queues = null, labels = [] } = this.#options;
+    const types = [...this.#handlers.keys()];
+    return describeWorker({ slots, types, executors: [...this.#executors.keys()], queues, labels });
+  }
+
+  /** Serves a defined job: its payload reaches the function checked and typed. Before `start()`. */
+  handle<PayloadIn, PayloadOut, ResultIn, ResultOut>(
+    job: JobDefinition<PayloadIn, PayloadOut, ResultIn, ResultOut>,
+    work: (payload: PayloadOut, ctx: RunContext) => ResultIn | Promise<ResultIn>,
+  ): this;
+  /** Serves a type of job by a function, or by a module to be run in a child process. Before `start()`. */
+  handle(type: string, handler: Handler | ModuleHandler): this;
+  handle(
+    job: string | JobDefinition<unknown, unknown, unknown, unknown>,
+    work: Handler | ModuleHandler | ((payload: unknown, ctx: RunContext) => unknown),
+  ): this {
+    const type = typeof job === 'string' ? job : job.type;
+    if (this.#thread !== null)
+      throw new Error(`Worker ${this.id} was started already: it cannot begin to serve ${type}.`);
+    if (this.#handlers.has(type)) throw new Error(`Worker ${this.id} has a handler for ${type} already.`);
+    const handler =
+      typeof job === 'string'
+        ? this.#toHandler(type, work, this.#threadOptions.stopGraceMs)
+        : job.handler(work as (payload: unknown, ctx: RunContext) => unknown);
+    this.#handlers.set(type, handler);
+    this.#threadOptions.description = this.#describe();
+    return this;
   }
 
   #toHandler(type: string, handler: Handler | ModuleHandler, graceMs: number): Handler {
@@ -126,6 +153,8 @@ export class Worker {
   /** Resolves when the server has answered for the first time, or could not be reached: it is then tried for ever. */
   start(): Promise<void> {
     if (this.#thread !== null) throw new Error(`Worker ${this.id} was started already.`);
+    if (this.#handlers.size + this.#executors.size === 0)
+      throw new TypeError(`Worker ${this.id} needs at least one handler or executor.`);
     const thread = new Thread(new URL('./thread.js', import.meta.url), {
       workerData: this.#threadOptions,
       execArgv: [],

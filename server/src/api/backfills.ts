@@ -1,4 +1,5 @@
 // Backfills at the door.
+import { hash } from 'node:crypto';
 import { type Backfill, backfillRoutes, defaults, type Job, PunctualError } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { highestId, kindOf, segmentOf } from '../base/ids.ts';
@@ -24,8 +25,20 @@ export function registerBackfills(app: FastifyInstance, { db, segments, backfill
     return backfill;
   };
 
-  register(app, backfillRoutes.createBackfill, async ({ params: { job_id }, body, request }) => {
-    const plan = await requestBackfill(db, await requireJob(job_id), body);
+  register(app, backfillRoutes.createBackfill, async ({ params, body, headers, caller, request, reply }) => {
+    const job = await requireJob(params.job_id);
+    const key = headers['idempotency-key'];
+    // A blank is in no key that is given: it cannot be that of a job. The job is part of what is asked for.
+    const once =
+      key === undefined
+        ? null
+        : {
+            user_id: caller.user_id ?? '',
+            key: `backfill ${job.job_id} ${key}`,
+            body_hash: hash('sha256', request.bodyText, 'base64url'),
+          };
+    const { plan, replayed } = await requestBackfill(db, { job, asked: body, once });
+    if (replayed) reply.header('idempotency-replayed', 'true');
     if (plan.backfill_id === null)
       request.isRecorded = true; // nothing changes
     else backfillSoon();

@@ -4,10 +4,13 @@ import { type BackfillPlan, type CreateBackfill, type FieldError, type Job, Punc
 import { pause } from '../base/clock.ts';
 import { rangeOf, type TimeRange, timesIn } from '../rules/backfill.ts';
 import type { ScheduleRule } from '../rules/schedule/rule.ts';
-import { createBackfill, previewBackfill, readTiming, type Timing } from '../store/backfills.ts';
+import { type BackfillKey, createBackfill, previewBackfill, readTiming, type Timing } from '../store/backfills.ts';
 import type { Database } from '../store/database.ts';
 
-export async function requestBackfill(db: Database, job: Job, asked: CreateBackfill): Promise<BackfillPlan> {
+export async function requestBackfill(
+  db: Database,
+  { job, asked, once }: { job: Job; asked: CreateBackfill; once: BackfillKey | null },
+): Promise<{ plan: BackfillPlan; replayed: boolean }> {
   if (job.status === 'CANCELLED') throw new PunctualError('job_ended', { detail: 'The job is cancelled.' });
   const timing = requireTimes(job, await readTiming(db, job.job_id));
   const range = accepted(rangeOf(asked, timing.now_ms));
@@ -19,7 +22,8 @@ export async function requestBackfill(db: Database, job: Job, asked: CreateBackf
     include_done: asked.include_done ?? false,
     times: await findTimes(JSON.parse(timing.rule) as ScheduleRule, beforeNext(range, timing)),
   };
-  return asked.dry_run === true ? previewBackfill(db, wanted) : createBackfill(db, wanted);
+  if (asked.dry_run === true) return { plan: await previewBackfill(db, wanted), replayed: false };
+  return createBackfill(db, wanted, once);
 }
 
 function requireTimes(job: Job, timing: Timing | null): Timing {

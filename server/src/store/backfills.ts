@@ -3,6 +3,7 @@ import { type Backfill, type BackfillPlan, PunctualError } from '@punctual/contr
 import { newId, segmentOf } from '../base/ids.ts';
 import { timestamps } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
+import { getSubmission } from './jobs.ts';
 import { epochMs, type Fragment, part, sql } from './sql.ts';
 
 /** When a recurring job runs, as far as a backfill needs to know. */
@@ -53,8 +54,22 @@ export async function previewBackfill(db: Queryable, wanted: NewBackfill): Promi
   return toPlan(wanted, { backfill_id: null, already, runs });
 }
 
-/** All of it or nothing. The job's row orders two that are created at once: the second sees the times of the first. */
-export async function createBackfill(db: Database, wanted: NewBackfill): Promise<BackfillPlan> {
+/** An Idempotency-Key of a user, and the hash of what was asked for under it. */
+export interface BackfillKey {
+  user_id: string;
+  key: string;
+  body_hash: string;
+}
+
+/**
+ * All of it or nothing. The job's row orders two that are created at once: the second sees the times of the first, and when it
+ * has the same key it is answered as the first was.
+ */
+export async function createBackfill(
+  db: Database,
+  wanted: NewBackfill,
+  once: BackfillKey | null,
+): Promise<{ plan: BackfillPlan; replayed: boolean }> {
   const segment = segmentOf(wanted.job_id);
   return db.transaction(async (tx) => {
     const jobs = await tx.query<{ cancelled: boolean }>(sql`
@@ -62,6 +77,8 @@ export async function createBackfill(db: Database, wanted: NewBackfill): Promise
       from punctual.jobs
       where segment = ${segment}::smallint and job_id = ${wanted.job_id}
       for update`);
+    const earlier = once === null ? null : await findAnswer(tx, segment, once);
+    if (earlier !== null) return { plan: earlier, replayed: true };
     if (jobs[0]?.cancelled !== false) throw new PunctualError('job_ended', { detail: 'The job is cancelled.' });
     const backfill_id = newId('backfill', segment);
     let runs = 0;
@@ -77,8 +94,32 @@ export async function createBackfill(db: Database, wanted: NewBackfill): Promise
               ${new Date(wanted.from_ms).toISOString()}::timestamptz, ${new Date(wanted.to_ms).toISOString()}::timestamptz,
               ${wanted.newest_first}::boolean, ${wanted.max_concurrency}::smallint, ${wanted.include_done}::boolean,
               ${already}::integer, ${runs}::integer)`);
-    return toPlan(wanted, { backfill_id, already, runs });
+    const plan = toPlan(wanted, { backfill_id, already, runs });
+    if (once !== null) await keepAnswer(tx, wanted.job_id, once, plan);
+    return { plan, replayed: false };
   });
+}
+
+async function findAnswer(
+  tx: Queryable,
+  segment: number,
+  { user_id, key, body_hash }: BackfillKey,
+): Promise<BackfillPlan | null> {
+  const earlier = await getSubmission(tx, { segment, user_id, key });
+  if (earlier === null) return null;
+  if (earlier.body_hash !== body_hash) throw new PunctualError('idempotency_key_reused');
+  return JSON.parse(earlier.answer ?? '') as BackfillPlan;
+}
+
+async function keepAnswer(
+  tx: Queryable,
+  jobId: string,
+  { user_id, key, body_hash }: BackfillKey,
+  plan: BackfillPlan,
+): Promise<void> {
+  await tx.query(sql`
+    insert into punctual.submissions (segment, user_id, key, body_hash, job_id, jobs, answer)
+    values (${segmentOf(jobId)}::smallint, ${user_id}, ${key}, ${body_hash}, ${jobId}::uuid, 0::smallint, ${JSON.stringify(plan)})`);
 }
 
 async function insertTimes(

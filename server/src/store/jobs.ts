@@ -265,10 +265,16 @@ function wonSubmissions(submissions: readonly NewSubmission[]): Fragment {
     ),`;
 }
 
-/** Did a statement fail because it would have made a second job with one id? The job or its run is noticed first. */
+/**
+ * Did a statement fail because it would have made a second job with one id? The job is noticed first, or its run, its schedule,
+ * what it needs: the parts of a statement have no order.
+ */
 export function isTakenId(error: unknown): boolean {
   const { code, constraint } = error as { code?: unknown; constraint?: unknown };
-  return code === '23505' && /^(jobs|waiting|ready|running)_pkey/.test(String(constraint));
+  return (
+    code === '23505' &&
+    /^(jobs|waiting|ready|running|schedules|needs|dependents|artifact_refs)_pkey/.test(String(constraint))
+  );
 }
 
 /** Those of the jobs that exist, as the rule compares them. */
