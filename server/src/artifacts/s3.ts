@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { PunctualError } from '@punctual/contract';
 import { AwsClient } from 'aws4fetch';
-import { partsOf } from '../rules/parts.ts';
+import { missingParts, partsOf } from '../rules/parts.ts';
 import { disposition } from './disposition.ts';
 import { type ArtifactStore, type Content, type ContentInParts, objectName, storageError } from './store.ts';
 
@@ -60,7 +60,8 @@ export function s3Store(options: S3Options): ArtifactStore {
   const presign = async (method: string, url: string, seconds: number): Promise<string> => {
     const signed = new URL(url);
     signed.searchParams.set('X-Amz-Expires', String(seconds));
-    return (await client.sign(signed, { method, aws: { signQuery: true } })).url;
+    // A plus stands for a space in forms only; some services take it for itself.
+    return (await client.sign(signed, { method, aws: { signQuery: true } })).url.replaceAll('+', '%20');
   };
   const listParts = async (content: ContentInParts): Promise<Part[]> => {
     const parts: Part[] = [];
@@ -81,7 +82,8 @@ export function s3Store(options: S3Options): ArtifactStore {
     }
     try {
       const parts = await listParts(content);
-      if (parts.length < partsOf(content)) return null;
+      // Services differ in what they say of parts that are too small or empty: they are not asked.
+      if (missingParts(content, sizesOf(parts)).length > 0) return null;
       const list = parts.map(({ part, etag }) => `<Part><PartNumber>${part}</PartNumber><ETag>${etag}</ETag></Part>`);
       const body = `<CompleteMultipartUpload>${list.join('')}</CompleteMultipartUpload>`;
       await text('POST', urlOf(content, { uploadId: content.multipart ?? '' }), body);
@@ -117,7 +119,7 @@ export function s3Store(options: S3Options): ArtifactStore {
           if (error instanceof S3Error && error.code === 'NoSuchUpload') throw new PunctualError('upload_not_found');
           throw error;
         });
-        return new Map(parts.map(({ part, size }) => [part, size]));
+        return sizesOf(parts);
       }),
     addressOf: async (content, part, until, now) => ({
       url: await presign(
@@ -191,6 +193,10 @@ interface Part {
   part: number;
   size: number;
   etag: string;
+}
+
+function sizesOf(parts: readonly Part[]): Map<number, number> {
+  return new Map(parts.map(({ part, size }) => [part, size]));
 }
 
 function toPart(xml: string): Part {
