@@ -9,6 +9,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Upload } from '@punctual/contract';
 import { Artifacts } from '@punctual/server/internal/artifacts/artifacts';
 import { openStore } from '@punctual/server/internal/artifacts/open';
+import type { ArtifactStore } from '@punctual/server/internal/artifacts/store';
 import { eventually } from '../support/eventually.ts';
 import { type Answer, type FileHouse, fresh, mb, openFiles, sha256Of } from '../support/files.ts';
 import { type RealS3, realS3, whyNoS3 } from '../support/real_s3.ts';
@@ -32,6 +33,8 @@ describe('artifacts in an S3 that is given', { skip: whyNoS3 ?? false }, () => {
   };
   const addressOf = (upload: Upload, part: number): string =>
     upload.missing.find((one) => one.part === part)?.url ?? assert.fail(`no address of part ${part}`);
+  const multipartOf = (upload: Upload): string => new URL(addressOf(upload, 1)).searchParams.get('uploadId') ?? '';
+  const store = (): ArtifactStore => openStore(files.house.config, async () => '');
   const partOf = (content: Buffer, part: number): Buffer => content.subarray((part - 1) * partBytes, part * partBytes);
   const complete = (sha256: string, server = 0): Promise<Answer> =>
     files.send('POST', `/artifacts/${sha256}/complete`, undefined, server);
@@ -130,20 +133,31 @@ describe('artifacts in an S3 that is given', { skip: whyNoS3 ?? false }, () => {
     assert.deepEqual([found.objects.length, found.uploads.length], [1, 0]);
   });
 
-  test('a completing whose answer was lost is repeated', async () => {
-    const content = fresh(100);
+  test('what a server put together and did not live to note is noted when the file is sent again', async () => {
+    for (const again of ['upload', 'complete']) {
+      const content = fresh(100);
+      const upload = await begun(content);
+      assert.equal(await put(addressOf(upload, 1), content), 200);
+      const found = { size: 100, sha256: upload.sha256 };
+      assert.deepEqual(await store().finish({ ...upload, multipart: multipartOf(upload) }), found);
+      assert.deepEqual(await store().finish({ ...upload, multipart: multipartOf(upload) }), found);
+      if (again === 'upload') assert.equal((await files.house.client.artifacts.upload(content)).size, 100);
+      else assert.equal((await complete(upload.sha256, 1)).status, 200);
+      assert.equal(sha256Of(await read(await locationOf(upload.sha256))), upload.sha256);
+    }
+  });
+
+  test('an upload that the service has thrown away begins anew when the file is sent again', async () => {
+    const content = fresh(partBytes + 1);
     const upload = await begun(content);
-    assert.equal(await put(addressOf(upload, 1), content), 200);
-    const store = openStore(files.house.config, async () => '');
-    const [row] = await files.query<{ multipart: string }>(
-      'select multipart from punctual.artifact_uploads where sha256 = $1',
-      [upload.sha256],
-    );
-    const { sha256, upload_id, size, part_bytes } = upload;
-    const finish = () => store.finish({ sha256, upload_id, size, part_bytes, multipart: row?.multipart ?? '' });
-    assert.deepEqual(await finish(), { size: 100, sha256 });
-    assert.deepEqual(await finish(), { size: 100, sha256 });
-    assert.equal((await complete(sha256)).status, 200);
+    assert.equal(await put(addressOf(upload, 1), partOf(content, 1)), 200);
+    await store().abandon(upload, multipartOf(upload));
+    const refused = await complete(upload.sha256);
+    assert.deepEqual([refused.status, refused.body.code], [404, 'upload_not_found']);
+    const anew = await begun(content, 1);
+    assert.notEqual(anew.upload_id, upload.upload_id);
+    assert.deepEqual(anew.stored, []);
+    assert.equal((await files.house.client.artifacts.upload(content)).size, content.length);
   });
 
   test('what does not fit its hash is refused, and nothing of it is left', async () => {
@@ -221,10 +235,8 @@ describe('artifacts in an S3 that is given', { skip: whyNoS3 ?? false }, () => {
     assert.ok(isRefused((await fetch(location.replace('attachment', 'inline'))).status));
     assert.ok(isRefused(await put(location, fresh(5))));
     assert.equal(sha256Of(await read(location)), made.sha256);
-    const store = openStore(files.house.config, async () => '');
     const other = await begun(fresh(5));
-    const multipart = new URL(addressOf(other, 1)).searchParams.get('uploadId');
-    const short = await store.addressOf({ ...other, multipart }, 1, 3, 0);
+    const short = await store().addressOf({ ...other, multipart: multipartOf(other) }, 1, 3, 0);
     assert.equal(await put(short.url, fresh(5)), 200);
     await eventually(async () => assert.ok(isRefused(await put(short.url, fresh(5)))), { everyMs: 500 });
   });
@@ -268,10 +280,9 @@ describe('artifacts in an S3 that is given', { skip: whyNoS3 ?? false }, () => {
 
   /** What a server does once a minute. */
   async function sweep(): Promise<void> {
-    const store = openStore(files.house.config, async () => '');
     const warnings: unknown[] = [];
     const log = { warn: (...words: unknown[]) => warnings.push(words) } as never;
-    await new Artifacts({ db: files.house.db, segments: 4, store, maxBytes: mb, log }).sweep();
+    await new Artifacts({ db: files.house.db, segments: 4, store: store(), maxBytes: mb, log }).sweep();
     assert.deepEqual(warnings, []);
   }
 });

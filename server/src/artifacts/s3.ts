@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { PunctualError } from '@punctual/contract';
 import { AwsClient } from 'aws4fetch';
-import { missingParts, partsOf } from '../rules/parts.ts';
+import { allParts, missingParts, partsOf } from '../rules/parts.ts';
 import { disposition } from './disposition.ts';
 import { type ArtifactStore, type Content, type ContentInParts, objectName, storageError } from './store.ts';
 
@@ -89,7 +89,7 @@ export function s3Store(options: S3Options): ArtifactStore {
       await text('POST', urlOf(content, { uploadId: content.multipart ?? '' }), body);
     } catch (error) {
       // It was completed before, and the answer was lost; or it never will be: reading it tells.
-      if (!(error instanceof S3Error) || error.code !== 'NoSuchUpload') throw error;
+      if (!isGone(error)) throw error;
     }
     return true;
   };
@@ -115,11 +115,16 @@ export function s3Store(options: S3Options): ArtifactStore {
     stored: (content) =>
       guarded(async () => {
         if (content.multipart === null) return new Map();
-        const parts = await listParts(content).catch((error: unknown) => {
-          if (error instanceof S3Error && error.code === 'NoSuchUpload') throw new PunctualError('upload_not_found');
-          throw error;
-        });
-        return sizesOf(parts);
+        try {
+          return sizesOf(await listParts(content));
+        } catch (error) {
+          if (!isGone(error)) throw error;
+        }
+        const { ok, status } = await send('HEAD', urlOf(content));
+        // Put together by a server that did not live to note it: completing once more verifies it.
+        if (ok) return allParts(content);
+        if (status !== 404) throw new S3Error(status, '', '');
+        return null;
       }),
     addressOf: async (content, part, until, now) => ({
       url: await presign(
@@ -170,9 +175,16 @@ class S3Error extends Error {
   readonly code: string;
 
   constructor(status: number, code: string, message: string) {
-    super(`status ${status}${code === '' ? '' : ` ${code}`}${message === '' ? '' : `, ${message.slice(0, 300)}`}`);
+    super(
+      `status ${status}${code === '' ? '' : ` ${code}`}${message === '' ? '' : `, ${message.slice(0, 300).replace(/\.$/, '')}`}`,
+    );
     this.code = code;
   }
+}
+
+/** There is no such upload, or no longer. S3 says the first, Ceph the second of it. */
+function isGone(error: unknown): boolean {
+  return error instanceof S3Error && ['NoSuchUpload', 'NoSuchKey'].includes(error.code);
 }
 
 function baseUrl({ endpoint, region, bucket, pathStyle }: S3Options): string {
