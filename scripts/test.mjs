@@ -45,10 +45,10 @@ function mixed(files) {
   return [...order, ...long];
 }
 
-// Tests see the database of this run and nothing of the person who runs them.
+// Tests see the database of this run, the S3 that is given to them, and nothing of the person who runs them.
 function cleanEnvironment() {
   for (const name of Object.keys(process.env)) {
-    if (name === 'PUNCTUAL_TEST_DATABASE_URL') continue;
+    if (name === 'PUNCTUAL_TEST_DATABASE_URL' || name.startsWith('PUNCTUAL_TEST_S3_')) continue;
     if (name.startsWith('PUNCTUAL_') || name.startsWith('PG') || name === 'DATABASE_URL') delete process.env[name];
   }
 }

@@ -78,22 +78,68 @@ test('an upload to S3 that was cut off goes on with the parts that are missing, 
   assert.equal(sha256Of(s3.objects.get(keysOf(sha256)[0] ?? '') ?? Buffer.alloc(0)), sha256);
 });
 
-test('what does not fit its hash or size is refused by S3 too, and nothing of it is left', async () => {
-  for (const wrong of [fresh(1000), fresh(999), Buffer.alloc(0)]) {
-    const content = fresh(1000);
-    const sha256 = sha256Of(content);
-    const upload = await begun(content);
-    assert.equal(await put(upload, 1, wrong), 200);
-    const refused = await files.send('POST', `/artifacts/${sha256}/complete`);
-    assert.equal(refused.body.code, 'artifact_mismatch');
-    assert.deepEqual(keysOf(sha256), []);
-    assert.equal((await files.send('GET', `/artifacts/${sha256}`)).status, 404);
-    await files.query(
-      `update punctual.artifact_uploads set expires_at = now() - interval '1 second' where sha256 = $1`,
-      [sha256],
-    );
-  }
+test('what does not fit its hash is refused by S3 too, and nothing of it is left', async () => {
+  const content = fresh(1000);
+  const sha256 = sha256Of(content);
+  const upload = await begun(content);
+  assert.equal(await put(upload, 1, fresh(1000)), 200);
+  const refused = await files.send('POST', `/artifacts/${sha256}/complete`);
+  assert.deepEqual([refused.status, refused.body.code], [422, 'artifact_mismatch']);
+  assert.deepEqual(keysOf(sha256), []);
+  assert.equal((await files.send('GET', `/artifacts/${sha256}`)).status, 404);
   assert.equal(s3.uploads.size, 0);
+});
+
+test('a part on S3 that has not the size it should have counts as missing, and is sent again', async () => {
+  const content = fresh(partBytes + 1000);
+  const sha256 = sha256Of(content);
+  const upload = await begun(content);
+  assert.equal(await put(upload, 1, content.subarray(0, partBytes)), 200);
+  for (const [part, bytes] of [
+    [2, 999],
+    [2, 1001],
+    [2, 0],
+    [1, 10],
+  ] as const) {
+    assert.equal(await put(upload, part, fresh(bytes)), 200);
+    const refused = await files.send('POST', `/artifacts/${sha256}/complete`);
+    assert.deepEqual([refused.status, refused.body.code], [409, 'upload_incomplete']);
+    assert.match(refused.body.detail ?? '', new RegExp(`are not there: .*${part}`));
+  }
+  assert.equal((await files.house.client.artifacts.upload(content)).sha256, sha256);
+  assert.equal(sha256Of(s3.objects.get(keysOf(sha256)[0] ?? '') ?? Buffer.alloc(0)), sha256);
+});
+
+test('what a server put together on S3 and did not live to note is noted when the file is sent again', async () => {
+  for (const code of ['NoSuchUpload', 'NoSuchKey'] as const) {
+    s3.goneCode = code;
+    for (const again of ['upload', 'complete']) {
+      const content = fresh(100);
+      const upload = await begun(content);
+      assert.equal(await put(upload, 1, content), 200);
+      const found = { size: 100, sha256: upload.sha256 };
+      assert.deepEqual(await finish(upload), found);
+      assert.deepEqual(await finish(upload), found);
+      if (again === 'upload') assert.equal((await files.house.client.artifacts.upload(content)).size, 100);
+      else assert.equal((await files.send('POST', `/artifacts/${upload.sha256}/complete`, undefined, 1)).status, 200);
+      assert.equal(keysOf(upload.sha256).length, 1);
+    }
+  }
+});
+
+test('an upload that S3 has thrown away begins anew when the file is sent again', async () => {
+  for (const code of ['NoSuchUpload', 'NoSuchKey'] as const) {
+    s3.goneCode = code;
+    const content = fresh(100);
+    const upload = await begun(content);
+    s3.uploads.clear();
+    const refused = await files.send('POST', `/artifacts/${upload.sha256}/complete`);
+    assert.deepEqual([refused.status, refused.body.code], [404, 'upload_not_found']);
+    const [one, other] = await Promise.all([begun(content, 0), begun(content, 1)]);
+    assert.notEqual(one.upload_id, upload.upload_id);
+    assert.equal(one.upload_id, other.upload_id);
+    assert.equal((await files.house.client.artifacts.upload(content)).size, 100);
+  }
 });
 
 test('addresses of S3 are good for what they were made for only', async () => {
@@ -151,6 +197,15 @@ test('a server with a bucket and without credentials does not start', async () =
     /PUNCTUAL_S3_SECRET_ACCESS_KEY must be too/,
   );
 });
+
+/** What a server does to complete it, before it notes that. */
+async function finish(upload: Upload): Promise<unknown> {
+  const { openStore } = await import('@punctual/server/internal/artifacts/open');
+  const store = openStore(files.house.config, async () => '');
+  const { sha256, upload_id, size, part_bytes } = upload;
+  const multipart = new URL(upload.missing[0]?.url ?? '').searchParams.get('uploadId');
+  return store.finish({ sha256, upload_id, size, part_bytes, multipart });
+}
 
 /** What a server does once a minute. */
 async function sweep(): Promise<void> {

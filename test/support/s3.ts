@@ -37,6 +37,8 @@ export interface S3 extends AsyncDisposable {
   calls: string[];
   /** Answers every request with 503 while set. */
   isDown: boolean;
+  /** What is said of parts of an upload that is not there: Ceph calls it NoSuchKey. */
+  goneCode: 'NoSuchUpload' | 'NoSuchKey';
 }
 
 class Refusal extends Error {
@@ -61,7 +63,7 @@ export async function openS3(): Promise<S3> {
       s3_endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       ...{ s3_access_key_id: credentials.accessKeyId, s3_secret_access_key: credentials.secretAccessKey },
     },
-    ...{ objects: new Map(), uploads: new Map(), refused: [], calls: [], isDown: false },
+    ...{ objects: new Map(), uploads: new Map(), refused: [], calls: [], isDown: false, goneCode: 'NoSuchUpload' },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -200,7 +202,7 @@ function act(s3: S3, asked: Asked): Said {
 
 function actOnUpload(s3: S3, { method, key, query, body }: Asked, id: string): Said {
   const upload = s3.uploads.get(id);
-  if (upload === undefined || upload.key !== key) throw new Refusal(404, 'NoSuchUpload');
+  if (upload === undefined || upload.key !== key) throw new Refusal(404, s3.goneCode);
   if (method === 'DELETE') {
     s3.uploads.delete(id);
     return { status: 204 };

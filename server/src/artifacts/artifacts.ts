@@ -59,9 +59,21 @@ export class Artifacts {
       throw new PunctualError('artifact_too_large', {
         detail: `The file has ${wanted.size} bytes; this installation takes up to ${maxBytes} (PUNCTUAL_ARTIFACTS_MAX_MB).`,
       });
+    const upload = (await this.#begin(wanted)) ?? (await this.#begin(wanted));
+    if (upload === null) throw new PunctualError('upload_not_found');
+    return { artifact: null, upload };
+  }
+
+  /** Null when what was to be joined is no longer in the store, which may throw away what it waits for too long. */
+  async #begin(wanted: CreateArtifact): Promise<Upload | null> {
+    const { db, segments } = this.#parts;
     const partBytes = partBytesOf(wanted.size, this.store.leastPartBytes);
-    const upload = await beginUpload(db, wanted, { segments, partBytes, hours: upload_hours });
-    return { artifact: null, upload: await this.#describe(await this.#named(upload)) };
+    const begun = await beginUpload(db, wanted, { segments, partBytes, hours: upload_hours });
+    const upload = await this.#named(begun);
+    const stored = await this.store.stored(upload);
+    if (stored !== null) return this.#describe(upload, stored);
+    await endUpload(db, upload);
+    return null;
   }
 
   /** With the name the store has given it. */
@@ -75,8 +87,7 @@ export class Artifacts {
     return { ...upload, multipart: first };
   }
 
-  async #describe(upload: StoredUpload): Promise<Upload> {
-    const stored = await this.store.stored(upload);
+  async #describe(upload: StoredUpload, stored: ReadonlyMap<number, number>): Promise<Upload> {
     const missing = missingParts(upload, stored);
     const expires = upload.now_seconds + address_seconds;
     const expires_at = new Date(expires * 1000).toISOString();
@@ -123,7 +134,9 @@ export class Artifacts {
   }
 
   async #incomplete(upload: StoredUpload): Promise<PunctualError> {
-    const missing = missingParts(upload, await this.store.stored(upload));
+    const stored = await this.store.stored(upload);
+    if (stored === null) return new PunctualError('upload_not_found');
+    const missing = missingParts(upload, stored);
     const some = missing.slice(0, 10).join(', ');
     const detail = `${missing.length} of ${partsOf(upload)} parts are not there: ${some}${missing.length > 10 ? ', …' : ''}.`;
     return new PunctualError('upload_incomplete', { detail });

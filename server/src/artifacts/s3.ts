@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { PunctualError } from '@punctual/contract';
 import { AwsClient } from 'aws4fetch';
-import { partsOf } from '../rules/parts.ts';
+import { allParts, missingParts, partsOf } from '../rules/parts.ts';
 import { disposition } from './disposition.ts';
 import { type ArtifactStore, type Content, type ContentInParts, objectName, storageError } from './store.ts';
 
@@ -60,7 +60,8 @@ export function s3Store(options: S3Options): ArtifactStore {
   const presign = async (method: string, url: string, seconds: number): Promise<string> => {
     const signed = new URL(url);
     signed.searchParams.set('X-Amz-Expires', String(seconds));
-    return (await client.sign(signed, { method, aws: { signQuery: true } })).url;
+    // A plus stands for a space in forms only; some services take it for itself.
+    return (await client.sign(signed, { method, aws: { signQuery: true } })).url.replaceAll('+', '%20');
   };
   const listParts = async (content: ContentInParts): Promise<Part[]> => {
     const parts: Part[] = [];
@@ -81,13 +82,14 @@ export function s3Store(options: S3Options): ArtifactStore {
     }
     try {
       const parts = await listParts(content);
-      if (parts.length < partsOf(content)) return null;
+      // Services differ in what they say of parts that are too small or empty: they are not asked.
+      if (missingParts(content, sizesOf(parts)).length > 0) return null;
       const list = parts.map(({ part, etag }) => `<Part><PartNumber>${part}</PartNumber><ETag>${etag}</ETag></Part>`);
       const body = `<CompleteMultipartUpload>${list.join('')}</CompleteMultipartUpload>`;
       await text('POST', urlOf(content, { uploadId: content.multipart ?? '' }), body);
     } catch (error) {
       // It was completed before, and the answer was lost; or it never will be: reading it tells.
-      if (!(error instanceof S3Error) || error.code !== 'NoSuchUpload') throw error;
+      if (!isGone(error)) throw error;
     }
     return true;
   };
@@ -113,11 +115,16 @@ export function s3Store(options: S3Options): ArtifactStore {
     stored: (content) =>
       guarded(async () => {
         if (content.multipart === null) return new Map();
-        const parts = await listParts(content).catch((error: unknown) => {
-          if (error instanceof S3Error && error.code === 'NoSuchUpload') throw new PunctualError('upload_not_found');
-          throw error;
-        });
-        return new Map(parts.map(({ part, size }) => [part, size]));
+        try {
+          return sizesOf(await listParts(content));
+        } catch (error) {
+          if (!isGone(error)) throw error;
+        }
+        const { ok, status } = await send('HEAD', urlOf(content));
+        // Put together by a server that did not live to note it: completing once more verifies it.
+        if (ok) return allParts(content);
+        if (status !== 404) throw new S3Error(status, '', '');
+        return null;
       }),
     addressOf: async (content, part, until, now) => ({
       url: await presign(
@@ -168,9 +175,16 @@ class S3Error extends Error {
   readonly code: string;
 
   constructor(status: number, code: string, message: string) {
-    super(`status ${status}${code === '' ? '' : ` ${code}`}${message === '' ? '' : `, ${message.slice(0, 300)}`}`);
+    super(
+      `status ${status}${code === '' ? '' : ` ${code}`}${message === '' ? '' : `, ${message.slice(0, 300).replace(/\.$/, '')}`}`,
+    );
     this.code = code;
   }
+}
+
+/** There is no such upload, or no longer. S3 says the first, Ceph the second of it. */
+function isGone(error: unknown): boolean {
+  return error instanceof S3Error && ['NoSuchUpload', 'NoSuchKey'].includes(error.code);
 }
 
 function baseUrl({ endpoint, region, bucket, pathStyle }: S3Options): string {
@@ -191,6 +205,10 @@ interface Part {
   part: number;
   size: number;
   etag: string;
+}
+
+function sizesOf(parts: readonly Part[]): Map<number, number> {
+  return new Map(parts.map(({ part, size }) => [part, size]));
 }
 
 function toPart(xml: string): Part {

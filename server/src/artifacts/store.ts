@@ -35,8 +35,8 @@ export interface ArtifactStore {
   begin(content: Content): Promise<string | null>;
   /** Gives up what `begin` prepared. */
   abandon(content: Content, multipart: string): Promise<void>;
-  /** The parts that are there, with their bytes. */
-  stored(content: ContentInParts): Promise<Map<number, number>>;
+  /** The parts that are there, with their bytes; null when the store has given up what `begin` prepared. */
+  stored(content: ContentInParts): Promise<Map<number, number> | null>;
   /** Where a part is to be sent, until a time in seconds since 1970. */
   addressOf(content: ContentInParts, part: number, until: number, now: number): Promise<Address>;
   /** Takes a part, where parts come through the server; throws `artifact_mismatch` when it has not so many bytes. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { limits } from '@punctual/contract';
 import fc from 'fast-check';
-import { missingParts, partBytesOf, partsOf, sizeOfPart } from './parts.ts';
+import { allParts, missingParts, partBytesOf, partsOf, sizeOfPart } from './parts.ts';
 import { readRange } from './range.ts';
 
 const sizes = fc.integer({ min: 0, max: limits.max_artifact_bytes });
@@ -38,6 +38,8 @@ test('a part that is missing, or not whole, is sent again', () => {
     [2],
   );
   assert.deepEqual(missingParts({ size: 0, part_bytes: 10 }, new Map()), []);
+  assert.deepEqual([...allParts(upload).values()], [10, 10, 5]);
+  assert.deepEqual(missingParts(upload, allParts(upload)), []);
 });
 
 test('a range lies within the file, whatever is asked for', () => {

@@ -16,6 +16,11 @@ export function sizeOfPart({ size, part_bytes }: { size: number; part_bytes: num
   return Math.max(0, Math.min(part_bytes, size - (part - 1) * part_bytes));
 }
 
+/** All parts with their bytes, as they are when nothing is missing. */
+export function allParts(upload: { size: number; part_bytes: number }): Map<number, number> {
+  return new Map(Array.from({ length: partsOf(upload) }, (_, i) => [i + 1, sizeOfPart(upload, i + 1)]));
+}
+
 /** The parts that are not there, or not whole. */
 export function missingParts(
   upload: { size: number; part_bytes: number },
