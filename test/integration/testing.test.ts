@@ -40,7 +40,7 @@ async function inReality<T>(play: (world: World) => Promise<T>): Promise<T> {
           throw signal?.reason;
         }),
       meanwhile: (promise) => promise,
-      until: (holds) => eventually(async () => assert.ok(await holds())).then(() => undefined),
+      until: (holds) => eventually(async () => assert.ok(await holds()), { withinMs: 30_000 }).then(() => undefined),
     });
   } finally {
     await Promise.all(workers.map((worker) => worker.stop({ graceMs: 0 })));
@@ -282,19 +282,20 @@ const scenarios: Record<string, (world: World) => Promise<unknown>> = {
     { interval_ms: 1000, interval_mode: 'fixed_delay', max_runs: 2 },
     () => () => 'tick',
   ),
+  // A second in each direction: the machine of the test may be busy.
   'times that overlap wait for one another': recurring(
-    { interval_ms: 1000, max_runs: 3, overlap: 'queue_one' },
-    (world) => () => world.sleep(1500),
+    { interval_ms: 2000, max_runs: 3, overlap: 'queue_one' },
+    (world) => () => world.sleep(3000),
   ),
   'times that overlap are skipped': recurring(
-    { interval_ms: 1000, max_runs: 2, overlap: 'skip' },
-    (world) => () => world.sleep(1500),
+    { interval_ms: 2000, max_runs: 2, overlap: 'skip' },
+    (world) => () => world.sleep(3000),
   ),
   'times that overlap cancel the other': recurring(
-    { interval_ms: 1000, max_runs: 2, overlap: 'cancel_other', max_retries: 0 },
+    { interval_ms: 2000, max_runs: 2, overlap: 'cancel_other', max_retries: 0 },
     (world) =>
       async (_run, { signal }) => {
-        await world.sleep(1500, signal);
+        await world.sleep(3000, signal);
         return 'whole';
       },
   ),
