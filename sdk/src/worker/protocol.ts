@@ -29,7 +29,7 @@ import { type Item, Unsent } from './unsent.ts';
 
 const max_open_calls = 2;
 /** A server that answers a call at once although it was to wait, and has nothing to say, is asked again ever more slowly. */
-const hasty_ms = 5;
+const hasty_ms = 25;
 const max_rest_ms = 1_000;
 /** While slots are plenty, what there is to report waits this long for more, unless others wait for it. */
 const gather_ms = 5;
