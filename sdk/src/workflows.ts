@@ -5,6 +5,7 @@ import type {
   CompleteStep,
   CreateWorkflow,
   RetryWorkflow,
+  RevealQuery,
   ScheduleWorkflow,
   Workflow,
   WorkflowQuery,
@@ -20,7 +21,8 @@ const max_pause_ms = 1_000;
 const pause_growth = 1.5;
 
 export function workflowCalls(call: Call) {
-  const get = (workflow_id: string) => call(routes.getWorkflow, { params: { workflow_id } });
+  const get = (workflow_id: string, query?: RevealQuery) =>
+    call(routes.getWorkflow, { params: { workflow_id }, query });
   const list = (query?: WorkflowQuery) => call(routes.listWorkflows, { query });
   return {
     /** Begins a workflow. With a key, asking twice makes one. */
@@ -37,6 +39,7 @@ export function workflowCalls(call: Call) {
       }),
     /** Checks a workflow without beginning it; answers the order in which it would go. */
     validate: (body: CreateWorkflow) => call(routes.validateWorkflow, { body }),
+    /** With `{ reveal: true }` also what is encrypted, in the clear; here and wherever it is taken. */
     get,
     list,
     /** Every workflow that fits, over all pages. */
@@ -46,7 +49,7 @@ export function workflowCalls(call: Call) {
         (page) => page.workflows,
       ),
     /** One step, its result, and the items of a map. */
-    step: (workflow_id: string, step: string, query?: { limit?: number; cursor?: string }) =>
+    step: (workflow_id: string, step: string, query?: { limit?: number; cursor?: string; reveal?: boolean }) =>
       call(routes.getWorkflowStep, { params: { workflow_id, step }, query }),
     /** Ends a step that waits; its token stands in the step. */
     complete: (workflow_id: string, step: string, body: CompleteStep) =>
@@ -59,7 +62,7 @@ export function workflowCalls(call: Call) {
       call(routes.retryWorkflow, { params: { workflow_id }, body }),
     /** The workflow once it has ended. */
     waitFor: (workflow_id: string, options: WaitOptions = {}): Promise<Workflow> =>
-      waitForEnd(() => get(workflow_id), options),
+      waitForEnd(() => get(workflow_id, options.reveal === true ? { reveal: true } : {}), options),
   };
 }
 
