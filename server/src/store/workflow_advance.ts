@@ -6,6 +6,7 @@
 // jobs that follow from it are committed together, and who was not told finds what ended (findUntold).
 import { limits } from '@punctual/contract';
 import { firstRunId, inSegment, newId, newToken, segmentOf } from '../base/ids.ts';
+import { isSealed } from '../base/vault.ts';
 import type { PreparedJob } from '../rules/job.ts';
 import { segmentOfKey } from '../rules/segment.ts';
 import {
@@ -29,7 +30,7 @@ import {
 } from './workflow_batch.ts';
 import type { KnownWorkflow } from './workflow_memory.ts';
 import { loadResults } from './workflow_results.ts';
-import { openText, sealWorkflow, stepPlace } from './workflow_seal.ts';
+import { sealWorkflow, stepPlace } from './workflow_seal.ts';
 import {
   type Held,
   type NotedStep,
@@ -222,7 +223,7 @@ async function takeItems(
   }
   const items = await nextItems(batch.tx, { segment: batch.segment, ...at, count });
   const begun = items.map(({ item, payload: stored }) => {
-    const payload = openText(batch.parts.vault, stored, stepPlace('step_payload', at, item));
+    const payload = isSealed(stored) ? batch.parts.vault.open(stored, stepPlace('step_payload', at, item)) : stored;
     return { item, ...addJob(batch, known, { step, job: itemJob(situation, step, payload), item }) };
   });
   batch.items.push({ ...at, items: begun });

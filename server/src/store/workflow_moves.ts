@@ -4,6 +4,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { type CompleteStep, PunctualError, type StepState } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
+import { isSealed } from '../base/vault.ts';
 import { cancelRuns } from './cancel_runs.ts';
 import type { CancelOrder } from './run_moves.ts';
 import { type Fragment, part, sql } from './sql.ts';
@@ -18,7 +19,7 @@ import {
   type WorkflowParts,
   withWorkflows,
 } from './workflow_batch.ts';
-import { openText, stepPlace } from './workflow_seal.ts';
+import { stepPlace } from './workflow_seal.ts';
 import { momentOf } from './workflow_steps.ts';
 
 interface WaitRow {
@@ -52,7 +53,11 @@ export async function completeStep(
     if (row === undefined || row.kind !== 'wait')
       throw new PunctualError('step_not_found', { detail: notWaiting(workflow, step) });
     if (!sameToken(token, row)) throw new PunctualError('wrong_token');
-    if (row.outcome !== null) return repeat({ ...row, result: openText(parts.vault, row.result, place) }, wanted);
+    if (row.outcome !== null)
+      return repeat(
+        { ...row, result: isSealed(row.result) ? parts.vault.open(row.result, place) : row.result },
+        wanted,
+      );
     const end = row.expired
       ? ({ outcome: 'FAILED', reason: 'timed_out', result: null, error: 'Nobody completed the step in time.' } as const)
       : ({

@@ -2,7 +2,7 @@
 // large to be passed on is said to be, not read.
 import { limits, PunctualError } from '@punctual/contract';
 import { jobIdOfFirstRun, segmentOf } from '../base/ids.ts';
-import { type Show, shown } from '../base/vault.ts';
+import { isSealed, type Show, shown } from '../base/vault.ts';
 import type { Loaded, StepOutcome } from '../rules/workflow/advance.ts';
 import type { StepKind } from '../rules/workflow/definition.ts';
 import { uuids } from './arrays.ts';
@@ -122,6 +122,7 @@ function toLoaded({
 function endOf({ run_id }: LoadedRow, ends: ReadonlyMap<string, RunEnd>, show: Show): RunEnd | undefined {
   const end = ends.get(run_id ?? '');
   if (end === undefined || run_id === null) return undefined;
+  if (!isSealed(end.result) && !isSealed(end.error)) return end;
   const place = { job_id: jobIdOfFirstRun(run_id), run_id };
   return {
     ...end,

@@ -2,7 +2,7 @@
 // `workflows.input`, which also marks it; `definition` has the outline of the steps. So everybody sees the order of its
 // steps, and a server that lacks the key can cancel it. All other workflows pass through untouched.
 import { type InnerWorkflow, PunctualError } from '@punctual/contract';
-import { isSealed, type Place, type StepPlace, type Vault } from '../base/vault.ts';
+import { isSealed, type StepPlace, type Vault } from '../base/vault.ts';
 import { outlineOf } from '../rules/workflow/outline.ts';
 
 /** A definition and an input: JSON. */
@@ -52,9 +52,4 @@ export function sealResult(vault: Vault, workflow_id: string, text: string | nul
 
 export function stepPlace(kind: StepPlace['kind'], at: Omit<StepPlace, 'kind' | 'item'>, item = -1): StepPlace {
   return { kind, workflow_id: at.workflow_id, step: at.step, item };
-}
-
-/** A stored text in the clear. */
-export function openText(vault: Vault, text: string | null, place: Place): string | null {
-  return isSealed(text) ? vault.open(text, place) : text;
 }
