@@ -146,7 +146,8 @@ export const WorkflowStep = Type.Object(
     state: StepState,
     reason: nullable(
       Type.String({
-        description: 'More about the state: condition, not_needed, upstream_failed, timed_out, failed, items_failed, …',
+        description:
+          'More about the state: condition, not_needed, upstream_failed, timed_out, failed, items_failed, cannot_decrypt, …',
       }),
     ),
     error_message: nullable(Type.String()),

@@ -1,3 +1,4 @@
+// The outline of an encrypted workflow: the same steps, without what is encrypted.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { InnerWorkflow } from '@punctual/contract';
