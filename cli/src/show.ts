@@ -43,7 +43,7 @@ export function jobFields(job: Job, paint: Paint, now: number): [string, string]
 }
 
 /** What is encrypted, and was not asked for. */
-function showHidden(value: unknown, { encrypted = false }: { encrypted?: boolean }): string {
+export function showHidden(value: unknown, { encrypted = false }: { encrypted?: boolean }): string {
   return encrypted && value === null ? 'encrypted; --reveal shows it' : showJson(value);
 }
 

@@ -1,6 +1,7 @@
 // Workflows for people: a row in a list, its fields, and its steps level by level, each with what it needs. Pure.
 import type { Workflow, WorkflowStep, WorkflowSummary } from '@punctual/contract';
-import { harmless, oneLine, type Paint, showJson, showStatus } from './output.ts';
+import { harmless, oneLine, type Paint, showStatus } from './output.ts';
+import { showHidden } from './show.ts';
 import { showTime } from './time.ts';
 
 export const workflowHead = ['WORKFLOW', 'NAME', 'STATE', 'USER', 'CREATED', 'ENDED'];
@@ -25,10 +26,12 @@ export function workflowFields(workflow: Workflow, paint: Paint, now: number): [
     ['state', showStatus(workflow.state, paint)],
     ...(workflow.user_id === null ? [] : [['user', workflow.user_id] as [string, string]]),
     ...(parent === null ? [] : [['step of', `${parent.workflow_id} ${parent.step}`] as [string, string]]),
-    ...(input === null ? [] : [['input', showJson(input)] as [string, string]]),
+    ...(input === null && workflow.encrypted !== true
+      ? []
+      : [['input', showHidden(input, workflow)] as [string, string]]),
     ['created', showTime(workflow.created_at, now)],
     ...(ended_at === null ? [] : [['ended', showTime(ended_at, now)] as [string, string]]),
-    ...(result === undefined ? [] : [['result', showJson(result)] as [string, string]]),
+    ...(result === undefined ? [] : [['result', showHidden(result, workflow)] as [string, string]]),
   ];
 }
 

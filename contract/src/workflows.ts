@@ -3,6 +3,7 @@ import type { Static } from 'typebox';
 import { CreateJob, JobCreated } from './jobs.ts';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
+import { RevealQuery } from './runs.ts';
 import { scheduleFields } from './schedules.ts';
 import { closed, described, Id, Json, Label, NextCursor, nullable, PageQuery, Timestamp, Title } from './shapes.ts';
 import { Type } from './type.ts';
@@ -105,6 +106,13 @@ const definition = {
   name: Type.Optional(described(Title, { description: 'For people; `workflow` unless given' })),
   user_id: Type.Optional(described(Label, { description: 'Whose it is, and whose the jobs of its steps are' })),
   input: Type.Optional(described(Json, { description: 'Any JSON; steps refer to it as {{input.…}}' })),
+  encrypted: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description:
+        'Keep its input, and payloads, conditions, results, checkpoints and error messages of its steps, encrypted in the database; it cannot be changed later',
+    }),
+  ),
   steps: Steps,
 };
 
@@ -138,7 +146,8 @@ export const WorkflowStep = Type.Object(
     state: StepState,
     reason: nullable(
       Type.String({
-        description: 'More about the state: condition, not_needed, upstream_failed, timed_out, failed, items_failed, …',
+        description:
+          'More about the state: condition, not_needed, upstream_failed, timed_out, failed, items_failed, cannot_decrypt, …',
       }),
     ),
     error_message: nullable(Type.String()),
@@ -171,6 +180,7 @@ const summary = {
     Type.Object({ workflow_id: Id, step: Type.String() }, { description: 'The step it is, of another workflow' }),
   ),
   job_id: nullable(described(Id, { description: 'The job whose schedule began it' })),
+  encrypted: Type.Optional(Type.Boolean({ description: 'What it stores is shown only when `reveal` is asked for' })),
   created_at: Timestamp,
   ended_at: nullable(Timestamp),
 };
@@ -182,7 +192,10 @@ export const Workflow = Type.Object(
   {
     ...summary,
     input: Json,
-    definition: Type.Unknown({ description: 'The steps as they were given' }),
+    definition: Type.Unknown({
+      description:
+        'The steps as they were given; of an encrypted workflow without what is encrypted, unless `reveal` is asked for',
+    }),
     result: Type.Optional(
       described(Json, { description: 'Once it has ended: {step: result} of the steps that no other step needs' }),
     ),
@@ -204,6 +217,7 @@ export const StepDetail = Type.Object(
   {
     step: WorkflowStep,
     result: Type.Optional(Json),
+    encrypted: Type.Optional(Type.Boolean({ description: 'Its result is null here unless `reveal` is asked for' })),
     items: Type.Array(WorkflowItem, { description: 'Of a map: its items in order, a page of them' }),
     next_cursor: NextCursor,
   },
@@ -302,6 +316,7 @@ export const workflowRoutes = {
       'invalid_workflow',
       'body_too_large',
       'idempotency_key_reused',
+      'encryption_off',
       'too_many_lanes',
       'artifact_missing',
     ],
@@ -328,6 +343,7 @@ export const workflowRoutes = {
       'calendar_not_found',
       'body_too_large',
       'idempotency_key_reused',
+      'encryption_off',
       'too_many_lanes',
       'artifact_missing',
       'overloaded',
@@ -345,7 +361,7 @@ export const workflowRoutes = {
     body: CreateWorkflow,
     success: 200,
     response: WorkflowPlan,
-    errors: ['invalid_json', 'invalid_input', 'invalid_workflow', 'body_too_large'],
+    errors: ['invalid_json', 'invalid_input', 'invalid_workflow', 'body_too_large', 'encryption_off'],
     example,
   }),
   listWorkflows: route({
@@ -368,9 +384,10 @@ export const workflowRoutes = {
     tag: 'workflows',
     summary: 'One workflow, its steps and how they stand',
     params: WorkflowParams,
+    query: RevealQuery,
     success: 200,
     response: Workflow,
-    errors: ['invalid_id', 'workflow_not_found'],
+    errors: ['invalid_id', 'invalid_input', 'workflow_not_found', 'cannot_decrypt'],
   }),
   getWorkflowStep: route({
     method: 'GET',
@@ -380,10 +397,10 @@ export const workflowRoutes = {
     tag: 'workflows',
     summary: 'One step, its result, and the items of a map',
     params: StepParams,
-    query: closed(PageQuery),
+    query: closed({ ...PageQuery, ...RevealQuery.properties }),
     success: 200,
     response: StepDetail,
-    errors: ['invalid_id', 'invalid_input', 'invalid_cursor', 'workflow_not_found', 'step_not_found'],
+    errors: ['invalid_id', 'invalid_input', 'invalid_cursor', 'workflow_not_found', 'step_not_found', 'cannot_decrypt'],
   }),
   completeStep: route({
     method: 'POST',
@@ -407,6 +424,7 @@ export const workflowRoutes = {
       'workflow_not_found',
       'step_not_found',
       'step_ended',
+      'cannot_decrypt',
     ],
     example: { token: '00000000-0000-4000-8000-000000000000', outcome: 'success', result: { approved_by: 'kim' } },
   }),
@@ -449,7 +467,7 @@ export const workflowRoutes = {
     params: WorkflowParams,
     success: 202,
     response: WorkflowAccepted,
-    errors: ['invalid_id', 'workflow_not_found', 'workflow_ended'],
+    errors: ['invalid_id', 'workflow_not_found', 'workflow_ended', 'cannot_decrypt'],
   }),
   retryWorkflow: route({
     method: 'POST',
@@ -474,6 +492,7 @@ export const workflowRoutes = {
       'workflow_ended',
       'step_not_found',
       'step_running',
+      'cannot_decrypt',
     ],
     example: { from: 'load' },
   }),

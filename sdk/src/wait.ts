@@ -24,7 +24,7 @@ export interface WaitOptions {
   /** Give up after this long; a minute unless given. */
   timeoutMs?: number | undefined;
   signal?: AbortSignal | undefined;
-  /** Show the result and the error of an encrypted job in the clear. */
+  /** Show the result and the error of an encrypted job, or what an encrypted workflow stored, in the clear. */
   reveal?: boolean | undefined;
   /** Reject with a RunFailedError when the run did not succeed. */
   throwOnFailure?: boolean | undefined;

@@ -3,6 +3,7 @@ import type {
   CompleteStep,
   CreateWorkflow,
   RetryWorkflow,
+  RevealQuery,
   ScheduleWorkflow,
   Workflow,
   WorkflowQuery,
@@ -14,7 +15,8 @@ import { keyed, type SubmitOptions } from './submit-options.ts';
 import type { WaitOptions, Waits } from './wait.ts';
 
 export function workflowCalls(call: Call, waits: Waits) {
-  const get = (workflow_id: string) => call(routes.getWorkflow, { params: { workflow_id } });
+  const get = (workflow_id: string, query?: RevealQuery) =>
+    call(routes.getWorkflow, { params: { workflow_id }, query });
   const list = (query?: WorkflowQuery) => call(routes.listWorkflows, { query });
   return {
     /** Begins a workflow. With the same key, asking twice makes one. */
@@ -25,6 +27,7 @@ export function workflowCalls(call: Call, waits: Waits) {
       call(routes.scheduleWorkflow, { body, ...keyed(options) }),
     /** Checks a workflow without beginning it; answers the order in which it would go. */
     validate: (body: CreateWorkflow) => call(routes.validateWorkflow, { body }),
+    /** With `{ reveal: true }` also what is encrypted, in the clear; here and wherever it is taken. */
     get,
     list,
     /** Every workflow that fits, over all pages. */
@@ -34,7 +37,7 @@ export function workflowCalls(call: Call, waits: Waits) {
         (page) => page.workflows,
       ),
     /** One step, its result, and the items of a map. */
-    step: (workflow_id: string, step: string, query?: { limit?: number; cursor?: string }) =>
+    step: (workflow_id: string, step: string, query?: { limit?: number; cursor?: string; reveal?: boolean }) =>
       call(routes.getWorkflowStep, { params: { workflow_id, step }, query }),
     /** Ends a step that waits; its token stands in the step. */
     complete: (workflow_id: string, step: string, body: CompleteStep) =>
@@ -46,10 +49,15 @@ export function workflowCalls(call: Call, waits: Waits) {
     retry: (workflow_id: string, body: RetryWorkflow = {}) =>
       call(routes.retryWorkflow, { params: { workflow_id }, body }),
     /** The workflow once it has ended. */
-    waitFor: (workflow_id: string, options: Pick<WaitOptions, 'timeoutMs' | 'signal'> = {}): Promise<Workflow> =>
+    waitFor: (workflow_id: string, options: Pick<WaitOptions, 'timeoutMs' | 'signal' | 'reveal'> = {}): Promise<Workflow> =>
       waits.until(
         {
-          ask: (how) => call(routes.getWorkflow, { params: { workflow_id }, ...how }),
+          ask: (how) =>
+            call(routes.getWorkflow, {
+              params: { workflow_id },
+              query: options.reveal === true ? { reveal: true } : {},
+              ...how,
+            }),
           hasEnded: (workflow) => workflow.ended_at !== null,
           missed: `Workflow ${workflow_id} did not end`,
           standing: ({ state }) => `it is ${state}`,

@@ -418,7 +418,7 @@ export const configKeys = {
     kind: 'secret',
     default: null,
     meaning:
-      'Keys for jobs with `encrypted: true`, as `name:key`, separated by commas; a key is 32 bytes in base64. The first encrypts, all decrypt. The same on every server.',
+      'Keys for jobs and workflows with `encrypted: true`, as `name:key`, separated by commas; a key is 32 bytes in base64. The first encrypts, all decrypt. The same on every server.',
   },
   encryption_keys_file: {
     env: 'PUNCTUAL_ENCRYPTION_KEYS_FILE',

@@ -8,6 +8,7 @@ import type { Artifacts } from './artifacts/artifacts.ts';
 import type { Logger } from './base/log.ts';
 import { type Loop, type LoopOptions, startLoop } from './base/loop.ts';
 import type { Metrics } from './base/metrics.ts';
+import type { Vault } from './base/vault.ts';
 import type { Config } from './config.ts';
 import type { Admitter } from './dispatch/admit.ts';
 import { ageOnce } from './dispatch/age.ts';
@@ -52,6 +53,7 @@ export interface LoopsOptions {
   databaseUrl: string;
   log: Logger;
   metrics: Metrics;
+  vault: Vault;
   segments: number;
   lanes: Lanes;
   flow: Flow;
@@ -129,6 +131,7 @@ export function startLoops({
   databaseUrl,
   log,
   metrics,
+  vault,
   segments,
   lanes,
   flow,
@@ -256,7 +259,7 @@ export function startLoops({
 
   // Workflows go on when runs of their steps have ended.
   const workflows = new Workflows({
-    ...{ db, lanes, segments, log, memory: new WorkflowMemory() },
+    ...{ db, lanes, segments, log, vault, memory: new WorkflowMemory() },
     defaultPriority: (queue) => flow.table.defaultPriority(queue),
     handOver: handOverTo(claimer),
     onReady: (segment) => ready(segment),

@@ -256,6 +256,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     databaseUrl: options.databaseUrl,
     log,
     metrics,
+    vault,
     segments,
     lanes,
     flow,

@@ -17,18 +17,30 @@ test('keys are counted, rotated and retired from the command line, and what is e
   assert.match((await ask(['jobs', 'show', id])).stdout, /payload +encrypted; --reveal shows it/);
   assert.match((await ask(['jobs', 'show', id, '--reveal'])).stdout, /payload +"hush"/);
 
+  const flow = {
+    name: 'w',
+    input: 'hush',
+    steps: { one: { wait: {} }, two: { type: 'later', needs: ['one'], payload: 'hush' } },
+  };
+  const begin = ['workflows', 'create', '-', '--encrypted', '--json'];
+  const begun = await runPunctual(begin, { env: { PUNCTUAL_URL: house.url }, input: JSON.stringify(flow) });
+  const { workflow_id } = JSON.parse(begun.stdout) as { workflow_id: string };
+  const hidden = await ask(['workflows', 'show', workflow_id]);
+  assert.match(hidden.stdout, /input +encrypted; --reveal shows it/);
+  assert.match((await ask(['workflows', 'show', workflow_id, '--reveal'])).stdout, /input +"hush"/);
+
   const both = `${fresh},${old}`;
   const done = await ask(['encryption', 'rotate'], both);
   assert.equal(done.code, 0, done.stderr);
-  assert.match(done.stdout, /^1 values encrypted again\n[^]*new +1 +encrypts\nold +0 +decrypts\n/);
+  assert.match(done.stdout, /^2 values encrypted again\n[^]*new +2 +encrypts\nold +0 +decrypts\n/);
   assert.match(done.stderr, /old is not needed any more/);
   const [status, doctor, bad] = await Promise.all([
     ask(['encryption', 'status'], old),
     ask(['doctor'], old),
     ask(['encryption', 'rotate'], 'old:short'),
   ]);
-  assert.match(status.stdout, /old +0 +encrypts\nnew +1 +missing/);
-  assert.match(doctor.stdout, /✗ encryption: values: 0 under old \(encrypts\), 1 under new\n/);
+  assert.match(status.stdout, /old +0 +encrypts\nnew +2 +missing/);
+  assert.match(doctor.stdout, /✗ encryption: values: 0 under old \(encrypts\), 2 under new\n/);
   assert.equal(bad.code, 1);
   assert.match(bad.stderr, /PUNCTUAL_ENCRYPTION_KEYS: key 1 is \d bytes long, not 32/);
 });

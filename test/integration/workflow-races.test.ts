@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, test } from 'node:test';
 import type { CreateWorkflow, PunctualError, Step } from '@punctual/contract';
 import { newId } from '@punctual/server/internal/base/ids';
+import { Vault } from '@punctual/server/internal/base/vault';
 import { compileWorkflow } from '@punctual/server/internal/rules/workflow/definition';
 import { claimRuns } from '@punctual/server/internal/store/claim';
 import { type Database, within } from '@punctual/server/internal/store/database';
@@ -23,6 +24,7 @@ import { race } from '../support/race.ts';
 
 const segment = 0;
 const session = { session_id: randomUUID(), worker_id: 'w' };
+const vault = new Vault(new Map());
 let book: Book;
 let db: Database;
 /** Two servers: each with a memory of its own. */
@@ -36,7 +38,7 @@ before(async () => {
 });
 beforeEach(async () => {
   await book.clear('workflows', 'workflow_steps', 'jobs', 'waiting', 'ready', 'running', 'ended_runs', 'dead_letters');
-  const parts = { db, lanes: book.lanes, segments: 16, handOver: () => null, defaultPriority: () => 5 };
+  const parts = { db, lanes: book.lanes, segments: 16, handOver: () => null, defaultPriority: () => 5, vault };
   one = { ...parts, memory: new WorkflowMemory() };
   two = { ...parts, memory: new WorkflowMemory() };
 });

@@ -23,6 +23,7 @@ export function addWorkflows(workflows: Command): void {
     .description('Begin a workflow')
     .argument('<file>', file)
     .option('--input <json>', 'Its input, instead of that in the file; @file reads a file')
+    .option('--encrypted', 'Keep what it stores encrypted in the database, also when the file does not say so')
     .option('--key <key>', 'The same key and file never begin a second one')
     .option('--wait', 'Until it has ended; the exit code is 0 when it succeeded')
     .addHelpText(
@@ -50,6 +51,7 @@ export function addWorkflows(workflows: Command): void {
     .command('show')
     .description('Show a workflow and its steps, level by level')
     .argument('<id>', id)
+    .option('--reveal', 'Show what is encrypted in the clear')
     .action(remotely(show));
   addMoves(workflows);
 }
@@ -107,6 +109,8 @@ async function readWorkflow(name: string): Promise<CreateWorkflow> {
 }
 
 interface Given {
+  encrypted?: boolean;
+  reveal?: boolean;
   input?: string;
   key?: string;
   wait?: boolean;
@@ -120,6 +124,7 @@ async function create(session: ClientSession, name: string, given: Given): Promi
   const { client, output } = session;
   const body = await readWorkflow(name);
   if (given.input !== undefined) body.input = await readJson(given.input, '--input');
+  if (given.encrypted === true) body.encrypted = true;
   const { workflow_id } = await client.workflows.create(body, { idempotencyKey: given.key });
   if (given.wait !== true) {
     if (output.asJson) output.json({ workflow_id });
@@ -162,8 +167,8 @@ async function list({ client, output }: ClientSession, given: Record<string, unk
   printPage(page, page.workflows, shown);
 }
 
-async function show(session: ClientSession, workflowId: string): Promise<void> {
-  print(session, await session.client.workflows.get(workflowId));
+async function show(session: ClientSession, workflowId: string, { reveal = false }: Given): Promise<void> {
+  print(session, await session.client.workflows.get(workflowId, { reveal }));
 }
 
 function print({ output }: ClientSession, workflow: Workflow): void {

@@ -103,6 +103,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     const update = prepare(prepareUpdate(body, Date.now()));
     const ifVersion = versionOf(headers['if-match']);
     const before = await findJob(job_id);
+    if (body.payload !== undefined && before.encrypted === true && before.begins !== undefined) throw keepsWorkflow();
     const sealed = before.encrypted === true ? sealUpdate(vault, job_id, update) : update;
     await editor.update(before, sealed, ifVersion, async (tx) =>
       record(tx, request, { id: job_id, before, after: await getJob(tx, job_id) }),
@@ -273,6 +274,11 @@ function submitKey(key: string | undefined, hashes: Hasher, bodyText: string, { 
   if (key === undefined) return null;
   const [body_hash = '', ...other_hashes] = hashes(bodyText);
   return { user_id: user_id ?? '', key, body_hash, other_hashes };
+}
+
+function keepsWorkflow(): PunctualError {
+  const message = 'cannot be changed: it holds the encrypted workflow that the job begins; schedule another';
+  return new PunctualError('invalid_input', { detail: `payload ${message}`, errors: [{ path: 'payload', message }] });
 }
 
 function sealUpdate(vault: Vault, job_id: string, update: PreparedUpdate): PreparedUpdate {

@@ -15,10 +15,12 @@ import {
 import type { FastifyInstance } from 'fastify';
 import type { Caller } from '../access/caller.ts';
 import { kindOf, newId, segmentOf } from '../base/ids.ts';
+import { hidden, type Show, type Vault } from '../base/vault.ts';
 import { artifactsOf } from '../rules/artifacts.ts';
 import { type PreparedJob, prepareJob, type Refusal } from '../rules/job.ts';
 import { segmentOfKey } from '../rules/segment.ts';
 import { compileWorkflow, type Graph } from '../rules/workflow/definition.ts';
+import { outlineOf } from '../rules/workflow/outline.ts';
 import { planOf } from '../rules/workflow/show.ts';
 import { createWorkflow, getStep, getWorkflow, listWorkflows } from '../store/workflows.ts';
 import { idShape, makeCursor, numberShape, readCursor } from './cursor.ts';
@@ -28,18 +30,22 @@ import type { ApiParts } from './server.ts';
 import { checker } from './validation.ts';
 
 export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
-  const { db, segments, allSegments, workflows, submitter, editor, flow } = parts;
+  const { db, segments, allSegments, workflows, submitter, editor, flow, vault } = parts;
   const checkInner = checker(InnerWorkflow);
 
+  const showIf = (reveal = false): Show => (reveal ? vault.reveal : hidden);
   const compile = (body: CreateWorkflow): Graph => {
     const graph = compileWorkflow(body, checkInner);
-    if (!('refused' in graph)) return graph;
+    if (!('refused' in graph)) {
+      requireKeys(vault, body.encrypted);
+      return graph;
+    }
     const [first] = graph.refused;
     throw new PunctualError('invalid_workflow', { detail: `${first?.path} ${first?.message}`, errors: graph.refused });
   };
-  const requireWorkflow = async (id: string): Promise<Workflow> => {
+  const requireWorkflow = async (id: string, show: Show): Promise<Workflow> => {
     requireWorkflowId(id, segments);
-    const workflow = await getWorkflow(db, id);
+    const workflow = await getWorkflow(db, id, show);
     if (workflow === null) throw new PunctualError('workflow_not_found', { detail: `No workflow has the id ${id}.` });
     return workflow;
   };
@@ -56,7 +62,8 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
       ...text,
       graph,
       workflow_id: newId('workflow', segment),
-      once: key === undefined ? null : { key, body_hash: hash('sha256', request.bodyText, 'base64url') },
+      encrypted: body.encrypted === true,
+      once: key === undefined ? null : { key, ...hashesOf(vault, body, request.bodyText) },
     });
     workflows.follow(outlook);
     if (replayed) reply.header('idempotency-replayed', 'true');
@@ -67,9 +74,7 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
     const job = await toJob(body);
     const key = headers['idempotency-key'];
     const once =
-      key === undefined
-        ? null
-        : { user_id: caller.user_id ?? '', key, body_hash: hash('sha256', request.bodyText, 'base64url') };
+      key === undefined ? null : { user_id: caller.user_id ?? '', key, ...hashesOf(vault, body, request.bodyText) };
     const { jobs, replayed } = await submitter.submit([job], once);
     if (replayed) reply.header('idempotency-replayed', 'true');
     return jobs[0] as (typeof jobs)[0];
@@ -78,16 +83,21 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
   /** A job whose runs begin the workflow. */
   const toJob = async (body: ScheduleWorkflow): Promise<PreparedJob> => {
     const { steps, input, name = 'workflow', ...rest } = body;
-    compile({ steps });
+    compile({ steps, encrypted: rest.encrypted === true });
     requireFlat(input, 'input');
     const prepared = accepted(
       prepareJob({ ...rest, name, type: 'workflow' }, Date.now(), (queue) => flow.table.defaultPriority(queue)),
     );
-    const executor = JSON.stringify({ kind: 'workflow', steps, ...(input === undefined ? {} : { input }) });
-    if (Buffer.byteLength(executor) > limits.max_payload_bytes)
+    const whole = { steps, ...(input === undefined ? {} : { input }) };
+    const text = JSON.stringify({ kind: 'workflow', ...whole });
+    if (Buffer.byteLength(text) > limits.max_payload_bytes)
       throw tooLarge('definition with its input', limits.max_payload_bytes);
-    const artifacts = artifactsOf(executor);
-    const job = { ...prepared, executor, executor_kind: 'workflow', ...(artifacts.length === 0 ? {} : { artifacts }) };
+    const artifacts = artifactsOf(text);
+    // What must not be read is the payload, which is sealed.
+    const kept = prepared.encrypted
+      ? { executor: JSON.stringify({ kind: 'workflow', steps: outlineOf(steps) }), payload: JSON.stringify(whole) }
+      : { executor: text };
+    const job = { ...prepared, ...kept, executor_kind: 'workflow', ...(artifacts.length === 0 ? {} : { artifacts }) };
     const recurring = job.schedule_type === 'CRON' || job.schedule_type === 'INTERVAL';
     return recurring
       ? { ...job, schedule: await editor.preparer()(job.schedule_type as 'CRON' | 'INTERVAL', rest) }
@@ -107,18 +117,19 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
     return { workflows: page.items, next_cursor: page.below === null ? null : makeCursor(page.below, filter) };
   });
 
-  register(app, workflowRoutes.getWorkflow, async ({ params, caller }) => {
-    const workflow = await requireWorkflow(params.workflow_id);
+  register(app, workflowRoutes.getWorkflow, async ({ params, query, caller }) => {
+    const workflow = await requireWorkflow(params.workflow_id, showIf(query.reveal));
     return { ...workflow, steps: workflow.steps.map((step) => forCaller(step, caller)) };
   });
 
   register(
     app,
     workflowRoutes.getWorkflowStep,
-    async ({ params: { workflow_id, step }, query: { limit = defaults.page, cursor }, caller }) => {
-      const workflow = await requireWorkflow(workflow_id);
+    async ({ params: { workflow_id, step }, query: { limit = defaults.page, cursor, reveal }, caller }) => {
+      const show = showIf(reveal);
+      const workflow = await requireWorkflow(workflow_id, show);
       const after = Number(readCursor(cursor, { workflow_id, step }, numberShape) ?? -1);
-      const detail = await getStep(db, workflow, { step, after, limit });
+      const detail = await getStep(db, workflow, { step, after, limit, show });
       if (detail === null) throw new PunctualError('step_not_found', { detail: `The workflow has no step ${step}.` });
       const { more, ...shown } = detail;
       const last = shown.items.at(-1);
@@ -126,6 +137,25 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
       return { ...shown, step: forCaller(shown.step, caller), next_cursor };
     },
   );
+}
+
+/** Refuses a workflow that is to be encrypted when there are no keys. */
+function requireKeys(vault: Vault, encrypted = false): void {
+  if (encrypted && vault.current === null)
+    throw new PunctualError('encryption_off', {
+      errors: [{ path: 'encrypted', message: 'needs encryption keys on the server' }],
+    });
+}
+
+/** How the body is recognized when it is sent again. One that is to be encrypted must not be guessed from its hash. */
+function hashesOf(
+  vault: Vault,
+  { encrypted = false }: { encrypted?: boolean },
+  bodyText: string,
+): { body_hash: string; other_hashes: string[] } {
+  if (!encrypted) return { body_hash: hash('sha256', bodyText, 'base64url'), other_hashes: [] };
+  const [body_hash = '', ...other_hashes] = vault.fingerprints(bodyText);
+  return { body_hash, other_hashes };
 }
 
 /** An id of something else, or of a segment that does not exist, is answered without asking the book. */

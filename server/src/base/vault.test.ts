@@ -50,6 +50,26 @@ describe('a sealed value', () => {
       assert.throws(() => vault.open(text, payload), { code: 'cannot_decrypt' }, text);
   });
 
+  test('of a workflow is opened at its step and its item only', () => {
+    const place = { kind: 'step_payload', workflow_id: 'w', step: 's', item: 1 } as const;
+    const sealed = vault.seal('x', place);
+    assert.equal(vault.open(sealed, place), 'x');
+    const others = [
+      { ...place, item: 11 },
+      { ...place, step: 't' },
+      { ...place, workflow_id: 'v' },
+      { ...place, kind: 'step_result' },
+      { kind: 'workflow', workflow_id: 'w' },
+      { kind: 'payload', job_id: 'w' },
+    ] as const;
+    for (const other of others) assert.throws(() => vault.open(sealed, other), { code: 'cannot_decrypt' });
+    const whole = vault.seal('x', { kind: 'workflow', workflow_id: 'w' });
+    assert.throws(
+      () => vault.open(whole, { kind: 'workflow_result', workflow_id: 'w' }),
+      /The workflow result cannot be/,
+    );
+  });
+
   test('is hidden unless it is asked for, and other texts are shown as they are', () => {
     const sealed = vault.seal('hello', payload);
     assert.equal(shown(sealed, payload, hidden), null);

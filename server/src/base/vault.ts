@@ -1,4 +1,4 @@
-// The vault: seals what jobs that ask for it store, with AES-256-GCM, and opens it again. A sealed value is text:
+// The vault: seals what jobs and workflows that ask for it store, with AES-256-GCM, and opens it again. A sealed value is text:
 //
 //   enc:<name of the key>:<base64url of nonce, tag and ciphertext>
 //
@@ -9,10 +9,20 @@ import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:
 import { readFileSync } from 'node:fs';
 import { PunctualError } from '@punctual/contract';
 
-/** Where a value stands: a payload belongs to a job, all else to a run of it. */
+/** Where a value stands: it belongs to a job, to a run of it, to a workflow, or to a step or an item of one. */
 export type Place =
   | { kind: 'payload'; job_id: string }
-  | { kind: 'result' | 'error' | 'checkpoint'; job_id: string; run_id: string };
+  | { kind: 'result' | 'error' | 'checkpoint'; job_id: string; run_id: string }
+  | { kind: 'workflow' | 'workflow_result'; workflow_id: string }
+  | StepPlace;
+
+export interface StepPlace {
+  kind: 'step_payload' | 'step_error' | 'step_result';
+  workflow_id: string;
+  step: string;
+  /** -1 for the step itself. */
+  item: number;
+}
 
 /** How a sealed value is shown; null: not at all. */
 export type Show = (sealed: string, place: Place) => string | null;
@@ -79,8 +89,8 @@ export class Vault {
     const name = keyNameOf(sealed);
     const key = this.#keys.get(name);
     if (key === undefined) {
-      const detail = `The ${place.kind} is encrypted under the key ${JSON.stringify(name)}, which this server does not have; add it to PUNCTUAL_ENCRYPTION_KEYS.`;
-      throw new PunctualError('cannot_decrypt', { detail, jobId: place.job_id });
+      const detail = `The ${nameOf(place)} is encrypted under the key ${JSON.stringify(name)}, which this server does not have; add it to PUNCTUAL_ENCRYPTION_KEYS.`;
+      throw new PunctualError('cannot_decrypt', { detail, jobId: jobIn(place) });
     }
     const bytes = Buffer.from(sealed.slice(mark.length + name.length + 1), 'base64url');
     try {
@@ -88,8 +98,8 @@ export class Vault {
       opening.setAAD(bound(place)).setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes));
       return opening.update(bytes.subarray(nonceBytes + tagBytes), undefined, 'utf8') + opening.final('utf8');
     } catch (cause) {
-      const detail = `The ${place.kind} cannot be decrypted with the key ${JSON.stringify(name)}: it was changed or moved in the database, or the key is not the one of this name that encrypted it.`;
-      throw new PunctualError('cannot_decrypt', { detail, jobId: place.job_id, cause });
+      const detail = `The ${nameOf(place)} cannot be decrypted with the key ${JSON.stringify(name)}: it was changed or moved in the database, or the key is not the one of this name that encrypted it.`;
+      throw new PunctualError('cannot_decrypt', { detail, jobId: jobIn(place), cause });
     }
   }
 
@@ -103,7 +113,19 @@ export class Vault {
   }
 }
 
+function nameOf({ kind }: Place): string {
+  return kind.replace('_', ' ');
+}
+
+function jobIn(place: Place): string | undefined {
+  return 'job_id' in place ? place.job_id : undefined;
+}
+
 function bound(place: Place): Buffer {
+  if ('workflow_id' in place) {
+    const { kind, workflow_id } = place;
+    return Buffer.from(`${kind}:${workflow_id}:${'step' in place ? `${place.step}:${place.item}` : ''}`);
+  }
   return Buffer.from(`${place.kind}:${place.job_id}:${place.kind === 'payload' ? '' : place.run_id}`);
 }
 

@@ -1,14 +1,11 @@
 // Direct hand-over: runs that are new go to a worker that waits for just that, leased in the statement that creates them.
 // Without a backlog this saves a claim, its commit and its round trip for each of them.
-import type { ClaimedRun, LeaseOffer } from '../store/claim.ts';
+import type { ClaimedRun, OfferRuns } from '../store/claim.ts';
 import { areAlike, type CreatedJobs, type HandOver, type NewJob } from '../store/jobs.ts';
 import type { Claimer } from './claim.ts';
 
 /** More at once are better spread over workers by a claim. */
 const maxHandOver = 100;
-
-/** Offers so many runs of a lane to a worker that waits for such; null when they are better claimed. */
-export type OfferRuns = (laneId: number, count: number) => LeaseOffer<ClaimedRun[]> | null;
 
 export function offerTo(claimer: Claimer): OfferRuns {
   return (laneId, count) => {

@@ -1,14 +1,9 @@
-// What jobs that are encrypted store is sealed here on its way into the book, and opened on its way to a worker. All other
-// jobs pass through untouched.
+// What runs of encrypted jobs store is sealed here on its way into the book, and what their workers get is opened. All other
+// jobs pass through untouched. Jobs themselves are sealed by store/sealed.ts.
 import { PunctualError } from '@punctual/contract';
 import { isSealed, type Vault } from '../base/vault.ts';
-import type { PreparedJob, StoredJob } from '../rules/job.ts';
+import type { StoredJob } from '../rules/job.ts';
 import type { ClaimedRun } from '../store/claim.ts';
-
-/** The job as it is written under this id. */
-export function sealJob(vault: Vault, job: PreparedJob, job_id: string): PreparedJob {
-  return job.encrypted ? { ...job, payload: vault.seal(job.payload ?? 'null', { kind: 'payload', job_id }) } : job;
-}
 
 /** A job of the book as it was submitted. */
 export function openJob(vault: Vault, job: Omit<StoredJob, 'encrypted'> & { job_id: string }): StoredJob {

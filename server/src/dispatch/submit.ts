@@ -28,7 +28,8 @@ import {
 } from '../store/jobs.ts';
 import { type Lanes, laneKeyOf } from '../store/lanes.ts';
 import type { NewNeed } from '../store/needs.ts';
-import { openJob, sealJob } from './seal.ts';
+import { sealJob } from '../store/sealed.ts';
+import { openJob } from './seal.ts';
 
 export interface SubmitKey {
   user_id: string;

@@ -7,6 +7,7 @@ import type { PreparedJob } from '../rules/job.ts';
 import { segmentOfKey, segmentOfUserKey } from '../rules/segment.ts';
 import { isTakenId, type NewJob, type StoredSubmission } from '../store/jobs.ts';
 import { laneKeyOf } from '../store/lanes.ts';
+import { sealJob } from '../store/sealed.ts';
 import {
   AnsweredError,
   type AnsweredKey,
@@ -15,7 +16,6 @@ import {
   recordRefusal,
   type UniqueCreated,
 } from '../store/unique_moves.ts';
-import { sealJob } from './seal.ts';
 import { type SubmitKey, type Submitted, type SubmitterOptions, sameBody, whereTo } from './submit.ts';
 
 /** How a submit that is sent twice is recognized; with `job_id` the caller chose the id of its one job too. */

@@ -4,9 +4,9 @@
 import { monotonicMs } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
-import type { OfferRuns } from '../dispatch/hand_over.ts';
 import { type Plan, planTimes } from '../rules/plan.ts';
 import type { ScheduleRule } from '../rules/schedule/rule.ts';
+import type { OfferRuns } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
 import { type CancelOrder, cancelRun, liveRunIds } from '../store/run_moves.ts';

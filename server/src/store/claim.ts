@@ -85,6 +85,9 @@ export interface LeaseOffer<Written> {
   failed: (certain: boolean) => void;
 }
 
+/** Offers so many runs of a lane to a worker that waits for such; null when they are better claimed. */
+export type OfferRuns = (laneId: number, count: number) => LeaseOffer<ClaimedRun[]> | null;
+
 /** `due`: runs whose time has just come are leased straight from `waiting`, where nothing in `ready` is before them. */
 export async function claimRuns(
   db: Queryable,

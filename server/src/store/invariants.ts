@@ -48,6 +48,25 @@ export const invariants: Record<string, Fragment> = {
     join ${anyRun} using (segment, run_id)
     join punctual.jobs j on j.segment = r.segment and j.job_id = r.job_id
     where left(j.payload, 4) = 'enc:' and left(c.value, 4) <> 'enc:'`,
+  'an encrypted workflow stores nothing in the clear': part`
+    select w.workflow_id::text as what
+    from punctual.workflows w
+    where left(w.input, 4) = 'enc:' and left(w.result, 4) <> 'enc:'
+    union all
+    select s.workflow_id::text || ' ' || s.step
+    from punctual.workflow_steps s
+    join punctual.workflows w using (segment, workflow_id)
+    where left(w.input, 4) = 'enc:' and (left(s.payload, 4) <> 'enc:' or left(s.result, 4) <> 'enc:')
+    union all
+    select c.workflow_id::text
+    from punctual.workflows c
+    join punctual.workflows w on w.segment = c.segment and w.workflow_id = c.parent_id
+    where left(w.input, 4) = 'enc:' and left(c.input, 4) is distinct from 'enc:'
+    union all
+    select j.job_id::text
+    from punctual.jobs j
+    join punctual.workflows w on w.segment = ${segmentIn(part`j.workflow_id`)} and w.workflow_id = j.workflow_id
+    where left(w.input, 4) = 'enc:' and left(j.payload, 4) is distinct from 'enc:'`,
   'a run has a lane': part`
     select r.run_id::text as what from ${anyRun} left join punctual.lanes l using (lane_id) where l.lane_id is null`,
   'a run lives in the segment its id bears': part`

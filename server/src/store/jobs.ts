@@ -389,13 +389,16 @@ export async function getJob(db: Queryable, jobId: string, show: Show = hidden):
 export function toJob(row: JobRow, show: Show = hidden): Job {
   const payload = shown(row.payload, { kind: 'payload', job_id: row.job_id }, show);
   const begins = parseBegins(row.executor);
+  // One that is encrypted stands in the payload, with its outline in the place of an executor.
+  const workflow =
+    begins !== null && payload !== null && isSealed(row.payload) ? (JSON.parse(payload) as typeof begins) : begins;
   const executor = begins === null ? parseExecutor(row.executor) : undefined;
   return {
     job_id: row.job_id,
     name: row.name,
     type: row.type,
     ...(executor === undefined ? {} : { executor }),
-    ...(begins === null ? {} : { begins: { steps: begins.steps, input: begins.input ?? null } }),
+    ...(workflow === null ? {} : { begins: { steps: workflow.steps, input: workflow.input ?? null } }),
     user_id: row.user_id,
     queue: row.queue,
     priority: row.priority,
@@ -406,7 +409,7 @@ export function toJob(row: JobRow, show: Show = hidden): Job {
     ...(row.unique_key === null ? {} : { unique_key: row.unique_key }),
     ...(row.unique_scope === null ? {} : { unique_scope: row.unique_scope }),
     ...(row.unique_period_ms === null ? {} : { unique_period_ms: Number(row.unique_period_ms) }),
-    payload: payload === null ? null : JSON.parse(payload),
+    payload: payload === null || workflow !== begins ? null : JSON.parse(payload),
     ...(isSealed(row.payload) ? { encrypted: true } : {}),
     schedule_type: row.schedule_type,
     schedule_time: row.schedule_time?.toISOString() ?? null,

@@ -1,7 +1,15 @@
-// Sealed values in the book (base/vault.ts): which jobs have them. Read where a server does not know it by itself.
+// Sealed values in the book (base/vault.ts): jobs as they are written, and which have them, read where a server does not know
+// it by itself.
+import type { Vault } from '../base/vault.ts';
+import type { PreparedJob } from '../rules/job.ts';
 import { uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { type Fragment, part, sql } from './sql.ts';
+
+/** The job as it is written under this id. */
+export function sealJob(vault: Vault, job: PreparedJob, job_id: string): PreparedJob {
+  return job.encrypted ? { ...job, payload: vault.seal(job.payload ?? 'null', { kind: 'payload', job_id }) } : job;
+}
 
 /** Is the text in this column sealed? */
 export function isSealedIn(column: Fragment): Fragment {

@@ -6,6 +6,7 @@
 // jobs that follow from it are committed together, and who was not told finds what ended (findUntold).
 import { limits } from '@punctual/contract';
 import { firstRunId, inSegment, newId, newToken, segmentOf } from '../base/ids.ts';
+import { isSealed } from '../base/vault.ts';
 import type { PreparedJob } from '../rules/job.ts';
 import { segmentOfKey } from '../rules/segment.ts';
 import {
@@ -18,9 +19,18 @@ import {
   type StepNow,
 } from '../rules/workflow/advance.ts';
 import type { GraphStep } from '../rules/workflow/definition.ts';
-import { type Batch, type LockedWorkflow, type Outlook, type WorkflowParts, withWorkflows } from './workflow_batch.ts';
+import { sealJob } from './sealed.ts';
+import {
+  type Batch,
+  type LockedWorkflow,
+  learn,
+  type Outlook,
+  type WorkflowParts,
+  withWorkflows,
+} from './workflow_batch.ts';
 import type { KnownWorkflow } from './workflow_memory.ts';
 import { loadResults } from './workflow_results.ts';
+import { sealWorkflow, stepPlace } from './workflow_seal.ts';
 import {
   type Held,
   type NotedStep,
@@ -83,10 +93,12 @@ export async function walkOn(batch: Batch, workflow: LockedWorkflow | undefined)
   const loaded = new Map<string, Loaded>();
   for (let wanted: string[] = []; ; ) {
     if (wanted.length > 0)
-      for (const [name, one] of await loadResults(batch.tx, known.workflow_id, wanted)) loaded.set(name, one);
+      for (const [name, one] of await loadResults(batch.tx, known.workflow_id, wanted, batch.parts.vault.reveal))
+        loaded.set(name, one);
     const situation: Situation = {
       ...{ name: known.name, user_id: known.user_id, input: known.input, standing: workflow.standing },
       ...{ states: workflow.states, loaded, defaultPriority: batch.parts.defaultPriority },
+      ...{ encrypted: known.encrypted, unopened: known.unopened },
     };
     const next = advance(known.graph, situation);
     if (next.wanted === null) return take(batch, workflow, next, situation);
@@ -113,7 +125,12 @@ async function take(batch: Batch, workflow: LockedWorkflow, next: Advanced, situ
     const made = next.states[number]?.map?.made ?? 0;
     batch.steps.push({ workflow_id: known.workflow_id, step: step.name, item: -1, kind: 'map', items: jobs.length });
     for (let item = made; item < jobs.length; item++)
-      batch.steps.push({ ...of(known, step), item, kind: 'item', payload: jobs[item]?.payload ?? null });
+      batch.steps.push({
+        ...of(known, step),
+        item,
+        kind: 'item',
+        payload: itemPayload(batch, known, { step, item, jobs }),
+      });
   }
   for (const [number, now] of next.states.entries())
     if (now?.map != null && now !== workflow.stored[number])
@@ -130,6 +147,30 @@ const of = (known: KnownWorkflow, step: GraphStep): { workflow_id: string; step:
   step: step.name,
 });
 
+/** The payload of an item that has no job yet, as it is written. */
+function itemPayload(
+  { parts: { vault } }: Batch,
+  known: KnownWorkflow,
+  { step, item, jobs }: { step: GraphStep; item: number; jobs: readonly PreparedJob[] },
+): string | null {
+  const payload = jobs[item]?.payload ?? null;
+  return payload !== null && known.encrypted
+    ? vault.seal(payload, stepPlace('step_payload', of(known, step), item))
+    : payload;
+}
+
+/** Why a step could not begin, as it is written: the message may hold words of templates, if those could be read. */
+function errorOf(
+  { parts: { vault } }: Batch,
+  known: KnownWorkflow,
+  step: GraphStep,
+  move: Move & { move: 'fail' },
+): string {
+  return known.encrypted && known.unopened === null
+    ? vault.seal(move.error, stepPlace('step_error', of(known, step)))
+    : move.error;
+}
+
 function takeMove(batch: Batch, known: KnownWorkflow, step: GraphStep, move: Move): void {
   const row = { ...of(known, step), item: -1, kind: step.kind };
   switch (move.move) {
@@ -137,7 +178,7 @@ function takeMove(batch: Batch, known: KnownWorkflow, step: GraphStep, move: Mov
       batch.steps.push({ ...row, outcome: 'SKIPPED', reason: move.reason });
       break;
     case 'fail':
-      batch.steps.push({ ...row, outcome: 'FAILED', reason: 'invalid', error: move.error });
+      batch.steps.push({ ...row, outcome: 'FAILED', reason: move.reason, error: errorOf(batch, known, step, move) });
       break;
     case 'job':
       batch.steps.push({ ...row, ...addJob(batch, known, { step, job: move.job, item: null }) });
@@ -147,6 +188,7 @@ function takeMove(batch: Batch, known: KnownWorkflow, step: GraphStep, move: Mov
       break;
     case 'workflow': {
       const child_id = newId('workflow', batch.segment);
+      const inner = { definition: JSON.stringify({ steps: move.inner.steps }), input: move.input };
       batch.steps.push({ ...row, child_id });
       batch.inner.push({
         ...{
@@ -154,8 +196,8 @@ function takeMove(batch: Batch, known: KnownWorkflow, step: GraphStep, move: Mov
           name: `${known.name}.${step.name}`.slice(0, limits.max_name_chars),
           user_id: known.user_id,
         },
-        ...{ parent_id: known.workflow_id, parent_step: step.name, input: move.input },
-        definition: JSON.stringify({ steps: move.inner.steps }),
+        ...{ parent_id: known.workflow_id, parent_step: step.name },
+        ...(known.encrypted ? sealWorkflow(batch.parts.vault, child_id, inner) : inner),
       });
       break;
     }
@@ -180,10 +222,10 @@ async function takeItems(
     return;
   }
   const items = await nextItems(batch.tx, { segment: batch.segment, ...at, count });
-  const begun = items.map(({ item, payload }) => ({
-    item,
-    ...addJob(batch, known, { step, job: itemJob(situation, step, payload), item }),
-  }));
+  const begun = items.map(({ item, payload: stored }) => {
+    const payload = isSealed(stored) ? batch.parts.vault.open(stored, stepPlace('step_payload', at, item)) : stored;
+    return { item, ...addJob(batch, known, { step, job: itemJob(situation, step, payload), item }) };
+  });
   batch.items.push({ ...at, items: begun });
 }
 
@@ -197,7 +239,11 @@ function addJob(
   const job_id = key === null ? fresh : inSegment(fresh, segmentOfKey(key, batch.parts.segments));
   const run_id = firstRunId(job_id);
   const where = { segment: segmentOf(job_id), job_id, run_id, lane_id: 0, submission: null };
-  batch.jobs.push({ job, ...where, step: { workflow_id, step: step.name, item } });
+  batch.jobs.push({
+    job: sealJob(batch.parts.vault, job, job_id),
+    ...where,
+    step: { workflow_id, step: step.name, item },
+  });
   return { job_id, run_id };
 }
 
@@ -217,7 +263,7 @@ function countMap(
 async function beginInner(batch: Batch, workflowId: string): Promise<void> {
   const text = batch.inner.find((one) => one.workflow_id === workflowId);
   if (text === undefined) return;
-  const known = batch.parts.memory.learn(text);
+  const known = learn(batch.parts, text);
   const workflow: LockedWorkflow = { known, turn: 0, standing: 'live', ended: false, states: [], stored: [] };
   batch.locked.set(workflowId, workflow);
   await walkOn(batch, workflow);

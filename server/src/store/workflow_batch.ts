@@ -1,13 +1,16 @@
 // What one transaction does to workflows of a segment: it holds their rows, gathers everything that follows from the rule, and
 // writes it in a statement for each table. workflow_advance.ts says what follows; the moves of people use it too.
 import { PunctualError } from '@punctual/contract';
+import type { Vault } from '../base/vault.ts';
 import { type Ended, type Situation, type StepNow } from '../rules/workflow/advance.ts';
+import type { Graph } from '../rules/workflow/definition.ts';
 import { texts, uuids } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
 import { type CreatedJobs, createJobs, type HandOver, type NewJob, type Offer } from './jobs.ts';
 import { type LaneKey, type Lanes, laneKeyOf } from './lanes.ts';
 import { sql } from './sql.ts';
 import type { KnownWorkflow, WorkflowMemory, WorkflowText } from './workflow_memory.ts';
+import { openWorkflow, sealResult } from './workflow_seal.ts';
 import {
   type BegunItem,
   beginItems,
@@ -25,6 +28,7 @@ export interface WorkflowParts {
   db: Database;
   lanes: Lanes;
   memory: WorkflowMemory;
+  vault: Vault;
   segments: number;
   defaultPriority: (queue: string) => number;
   handOver: HandOver;
@@ -142,6 +146,19 @@ export function requireLocked(batch: Batch, workflowId: string): LockedWorkflow 
   return workflow;
 }
 
+/** The workflow, or the error that what it stores cannot be decrypted here: whoever would go on with it must be able to. */
+export function requireOpened(batch: Batch, workflowId: string): LockedWorkflow {
+  const workflow = requireLocked(batch, workflowId);
+  const { unopened } = workflow.known;
+  if (unopened !== null) throw new PunctualError('cannot_decrypt', { detail: unopened });
+  return workflow;
+}
+
+/** Remembers a workflow of the book, in the clear. */
+export function learn({ memory, vault }: WorkflowParts, text: WorkflowText, compiled?: Graph): KnownWorkflow {
+  return memory.learn({ ...text, ...openWorkflow(vault, text.workflow_id, text) }, compiled);
+}
+
 interface LockedRow {
   workflow_id: string;
   turn: number;
@@ -172,7 +189,7 @@ export async function lockWorkflows(batch: Batch, workflowIds: readonly string[]
       segment,
       missing.map((row) => row.workflow_id),
     ))
-      parts.memory.learn(text);
+      learn(parts, text);
   for (const { workflow_id, at: _at, ...row } of rows) {
     const known = parts.memory.get(workflow_id);
     if (known === undefined) continue;
@@ -217,7 +234,7 @@ function writeBatch(batch: Batch, offer: Offer | null): { outlook: Outlook; crea
   const turns = [...batch.changed].map(([workflow_id, ended]) => ({
     workflow_id,
     outcome: ended?.outcome ?? null,
-    result: ended?.result ?? null,
+    result: resultOf(batch, workflow_id, ended),
   }));
   const writes: Promise<unknown>[] = [];
   if (batch.inner.length > 0) writes.push(insertInner(tx, segment, batch.inner));
@@ -236,6 +253,11 @@ function writeBatch(batch: Batch, offer: Offer | null): { outlook: Outlook; crea
   // The transaction fails with any of them, and says why.
   Promise.all([...writes, ...creates]).catch(() => {});
   return { outlook, created: creates[0] ?? null };
+}
+
+function resultOf({ parts, locked }: Batch, workflowId: string, ended: Ended | null): string | null {
+  const result = ended?.result ?? null;
+  return locked.get(workflowId)?.known.encrypted === true ? sealResult(parts.vault, workflowId, result) : result;
 }
 
 function placeJobs(jobs: readonly NewJob[], lanes: Lanes): void {

@@ -1,6 +1,8 @@
 // Runs of jobs that begin workflows: they wait in lanes that no worker serves, and the servers themselves take them. The run is
 // taken, the workflow created and the run ended in one transaction, so each run begins one workflow, whoever dies when.
+import { type InnerWorkflow, PunctualError } from '@punctual/contract';
 import { newId } from '../base/ids.ts';
+import { isSealed } from '../base/vault.ts';
 import { parseBegins } from '../rules/job.ts';
 import { compileWorkflow } from '../rules/workflow/definition.ts';
 import type { Database, Queryable } from './database.ts';
@@ -8,6 +10,7 @@ import { endTakenRun, putBack, type TakenRun } from './run_moves.ts';
 import type { EndedJob } from './settle.ts';
 import { sql } from './sql.ts';
 import { type Outlook, type WorkflowParts, withLanes } from './workflow_batch.ts';
+import { type Given, parseWhole } from './workflow_seal.ts';
 import { createWorkflow } from './workflows.ts';
 
 export interface Begun {
@@ -41,28 +44,46 @@ async function beginWithin(
     await putBack(tx, run, { paused: true });
     return { ended, outlook: null };
   }
-  const begins = parseBegins(job.executor);
-  const definition = { steps: (begins?.steps ?? {}) as Parameters<typeof compileWorkflow>[0]['steps'] };
-  const graph = compileWorkflow(definition, () => []);
-  if ('refused' in graph) {
-    const [first] = graph.refused;
-    await endRun(tx, run, {
-      status: 'FAILED',
-      error: `The workflow cannot be run: ${first?.path} ${first?.message}`,
-      result: null,
-    });
+  const given = readGiven(parts, run, job);
+  if (given instanceof PunctualError) {
+    await endRun(tx, run, { status: 'FAILED', reason: given.code, error: given.message, result: null });
     return { ended, outlook: null };
   }
-  const input = begins?.input === undefined ? null : JSON.stringify(begins.input);
+  const graph = compileWorkflow(JSON.parse(given.definition) as InnerWorkflow, () => []);
+  if ('refused' in graph) {
+    const [first] = graph.refused;
+    const error = `The workflow cannot be run: ${first?.path} ${first?.message}`;
+    await endRun(tx, run, { status: 'FAILED', reason: 'failed', error, result: null });
+    return { ended, outlook: null };
+  }
   const { workflow_id, outlook } = await createWorkflow(
     { ...parts, db: withinOne(tx), nested: true },
     {
       ...{ workflow_id: newId('workflow', segment), name: job.name, user_id: job.user_id, once: null },
-      ...{ definition: JSON.stringify(definition), graph, input, job_id: run.job_id, run_id: run.run_id },
+      ...{ ...given, graph, encrypted: isSealed(job.payload), job_id: run.job_id, run_id: run.run_id },
     },
   );
-  await endRun(tx, run, { status: 'SUCCESS', error: null, result: JSON.stringify({ workflow_id }) });
+  const result = JSON.stringify({ workflow_id });
+  const { job_id, run_id } = run;
+  await endRun(tx, run, {
+    ...{ status: 'SUCCESS', reason: null, error: null },
+    result: isSealed(job.payload) ? parts.vault.seal(result, { kind: 'result', job_id, run_id }) : result,
+  });
   return { ended, outlook };
+}
+
+/** The workflow as it was given: in the place of an executor, or sealed as the payload. */
+function readGiven({ vault }: WorkflowParts, { job_id }: TakenRun, job: BeginningJob): Given | PunctualError {
+  if (isSealed(job.payload)) {
+    try {
+      return parseWhole(vault.open(job.payload, { kind: 'payload', job_id }));
+    } catch (error) {
+      if (error instanceof PunctualError) return error;
+      throw error;
+    }
+  }
+  const { steps = {}, input } = parseBegins(job.executor) ?? {};
+  return { definition: JSON.stringify({ steps }), input: input === undefined ? null : JSON.stringify(input) };
 }
 
 /** A database whose transactions are parts of this one. */
@@ -95,13 +116,14 @@ interface BeginningJob {
   name: string;
   user_id: string | null;
   executor: string | null;
+  payload: string | null;
   paused: boolean;
   cancelled: boolean;
 }
 
 async function readJob(tx: Queryable, { segment, job_id }: TakenRun): Promise<BeginningJob | null> {
   const rows = await tx.query<BeginningJob>(sql`
-    select name, user_id, executor, paused_at is not null as paused, cancelled_at is not null as cancelled
+    select name, user_id, executor, payload, paused_at is not null as paused, cancelled_at is not null as cancelled
     from punctual.jobs
     where segment = ${segment}::smallint and job_id = ${job_id}
     for share`);
@@ -111,11 +133,11 @@ async function readJob(tx: Queryable, { segment, job_id }: TakenRun): Promise<Be
 async function endRun(
   tx: Queryable,
   run: TakenRun,
-  end: { status: 'SUCCESS' | 'FAILED'; error: string | null; result: string | null },
+  end: { status: 'SUCCESS' | 'FAILED'; reason: string | null; error: string | null; result: string | null },
 ): Promise<void> {
   await tx.query(sql`
     insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, scheduled_for, due_at, started_at, error, result)
     values (${run.segment}::smallint, ${run.run_id}::uuid, ${run.job_id}::uuid, ${run.lane_id}::integer, (${run.attempts}::smallint + 1)::smallint,
-            ${run.cause}::punctual.run_cause, ${end.status}::punctual.run_outcome, ${end.status === 'FAILED' ? 'failed' : null},
+            ${run.cause}::punctual.run_cause, ${end.status}::punctual.run_outcome, ${end.reason},
             ${run.scheduled_for}::timestamptz, ${run.due_at}::timestamptz, now(), ${end.error}, ${end.result})`);
 }

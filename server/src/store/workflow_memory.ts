@@ -4,6 +4,7 @@
 import type { InnerWorkflow } from '@punctual/contract';
 import type { StepNow } from '../rules/workflow/advance.ts';
 import { compileWorkflow, type Graph } from '../rules/workflow/definition.ts';
+import type { Opened } from './workflow_seal.ts';
 
 export interface KnownWorkflow {
   workflow_id: string;
@@ -12,11 +13,16 @@ export interface KnownWorkflow {
   parent_id: string | null;
   graph: Graph;
   input: unknown;
+  /** What it stores is sealed; here it is in the clear. */
+  encrypted: boolean;
+  /** Why it cannot be decrypted here. */
+  unopened: string | null;
   /** Bytes of definition and input. */
   size: number;
   steps: { turn: number; states: (StepNow | undefined)[] } | null;
 }
 
+/** A workflow as it stands in the book. */
 export interface WorkflowText {
   workflow_id: string;
   name: string;
@@ -42,7 +48,7 @@ export class WorkflowMemory {
     return known;
   }
 
-  learn({ definition, input, ...text }: WorkflowText, compiled?: Graph): KnownWorkflow {
+  learn({ definition, input, ...text }: WorkflowText & Opened, compiled?: Graph): KnownWorkflow {
     const graph = compiled ?? compileWorkflow(JSON.parse(definition) as InnerWorkflow, () => []);
     if ('refused' in graph) {
       const [first] = graph.refused;

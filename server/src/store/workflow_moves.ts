@@ -4,6 +4,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { type CompleteStep, PunctualError, type StepState } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
+import { isSealed } from '../base/vault.ts';
 import { cancelRuns } from './cancel_runs.ts';
 import type { CancelOrder } from './run_moves.ts';
 import { type Fragment, part, sql } from './sql.ts';
@@ -14,9 +15,11 @@ import {
   lockWorkflows,
   type Outlook,
   requireLocked,
+  requireOpened,
   type WorkflowParts,
   withWorkflows,
 } from './workflow_batch.ts';
+import { stepPlace } from './workflow_seal.ts';
 import { momentOf } from './workflow_steps.ts';
 
 interface WaitRow {
@@ -40,7 +43,8 @@ export async function completeStep(
     result: JSON.stringify(result) ?? null,
   } as const;
   return withWorkflows(parts, { segment, ids: [workflow_id] }, async (batch) => {
-    const workflow = requireLocked(batch, workflow_id);
+    const workflow = requireOpened(batch, workflow_id);
+    const place = stepPlace('step_result', { workflow_id, step });
     const rows = await batch.tx.query<WaitRow>(sql`
       select kind, token, coalesce(expires_at <= now(), false) as expired, outcome, reason, result
       from punctual.workflow_steps
@@ -49,11 +53,17 @@ export async function completeStep(
     if (row === undefined || row.kind !== 'wait')
       throw new PunctualError('step_not_found', { detail: notWaiting(workflow, step) });
     if (!sameToken(token, row)) throw new PunctualError('wrong_token');
-    if (row.outcome !== null) return repeat(row, wanted);
+    if (row.outcome !== null)
+      return repeat(
+        { ...row, result: isSealed(row.result) ? parts.vault.open(row.result, place) : row.result },
+        wanted,
+      );
     const end = row.expired
       ? ({ outcome: 'FAILED', reason: 'timed_out', result: null, error: 'Nobody completed the step in time.' } as const)
       : ({
           ...wanted,
+          result:
+            wanted.result !== null && workflow.known.encrypted ? parts.vault.seal(wanted.result, place) : wanted.result,
           reason: outcome === 'success' ? null : 'refused',
           error: outcome === 'success' ? null : 'It was completed as a failure.',
         } as const);
@@ -186,6 +196,7 @@ export async function resumeWorkflow(parts: WorkflowParts, workflowId: string): 
     { segment: segmentOf(workflowId), ids: [workflowId] },
     async (batch) => {
       requireGoing(batch, workflowId);
+      requireOpened(batch, workflowId);
       const tree = await lockTree(batch, workflowId);
       await mark(batch, tree, part`paused_at = null`);
       for (const workflow of tree) {

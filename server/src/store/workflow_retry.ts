@@ -2,6 +2,7 @@
 // rows are taken away, so that the rule decides them anew; what succeeded stays. One transaction that holds the workflow's row.
 import { PunctualError } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
+import { isSealed } from '../base/vault.ts';
 import { stepsToRetry } from '../rules/workflow/retry.ts';
 import { int4s, texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
@@ -11,17 +12,18 @@ import {
   type Batch,
   type LockedWorkflow,
   type Outlook,
-  requireLocked,
+  requireOpened,
   type WorkflowParts,
   withWorkflows,
 } from './workflow_batch.ts';
+import { stepPlace } from './workflow_seal.ts';
 
 export async function retryWorkflow(parts: WorkflowParts, workflowId: string, from: string | null): Promise<Outlook> {
   const { outlook } = await withWorkflows(
     parts,
     { segment: segmentOf(workflowId), ids: [workflowId] },
     async (batch) => {
-      const workflow = requireLocked(batch, workflowId);
+      const workflow = requireOpened(batch, workflowId);
       if (workflow.known.parent_id !== null)
         throw new PunctualError('workflow_ended', {
           detail: `It is a step of workflow ${workflow.known.parent_id}; retry that.`,
@@ -57,7 +59,7 @@ async function revive(
     const now = workflow.states[number];
     if (now?.map == null) continue;
     const made = now.map.succeeded;
-    await reviveItems(tx, segment, { workflow_id, step: nameOf(number) });
+    await reviveItems(batch, { workflow_id, step: nameOf(number) });
     workflow.states[number] = { outcome: null, reason: null, map: { ...now.map, made, failed: 0 } };
   }
   if (!cancelled) return;
@@ -70,8 +72,7 @@ async function revive(
 
 /** Items of a map that did not succeed wait again, with the payloads that their jobs had. */
 async function reviveItems(
-  tx: Queryable,
-  segment: number,
+  { tx, segment, parts: { vault } }: Batch,
   { workflow_id, step }: { workflow_id: string; step: string },
 ): Promise<void> {
   const items = await tx.query<{ item: number; job_id: string | null }>(sql`
@@ -82,11 +83,17 @@ async function reviveItems(
     tx,
     items.flatMap(({ job_id }) => (job_id === null ? [] : [job_id])),
   );
+  const moved = ({ item, job_id }: { item: number; job_id: string | null }): string | null => {
+    const payload = job_id === null ? null : (payloads.get(job_id) ?? null);
+    if (job_id === null || !isSealed(payload)) return payload;
+    const place = stepPlace('step_payload', { workflow_id, step }, item);
+    return vault.seal(vault.open(payload, { kind: 'payload', job_id }), place);
+  };
   const numbers = int4s(items, (one) => one.item);
   await tx.query(sql`
     update punctual.workflow_steps s
     set outcome = null, reason = null, error = null, ended_at = null, job_id = null, run_id = null, payload = coalesce(i.payload, s.payload)
-    from unnest(${numbers}::integer[], ${texts(items, ({ job_id }) => payloads.get(job_id ?? '') ?? null)}::text[]) i (item, payload)
+    from unnest(${numbers}::integer[], ${texts(items, moved)}::text[]) i (item, payload)
     where s.segment = ${segment}::smallint and s.workflow_id = ${workflow_id} and s.step = ${step}
       and s.item = i.item and s.item = any (${numbers}::integer[])`);
 }

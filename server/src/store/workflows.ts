@@ -9,17 +9,20 @@ import {
   type WorkflowStep,
   type WorkflowSummary,
 } from '@punctual/contract';
-import { highestId, segmentOf } from '../base/ids.ts';
+import { highestId, jobIdOfFirstRun, segmentOf } from '../base/ids.ts';
+import { hidden, isSealed, type Show, shown } from '../base/vault.ts';
 import { artifactsOf } from '../rules/artifacts.ts';
 import type { Graph } from '../rules/workflow/definition.ts';
 import { parseSteps } from '../rules/workflow/show.ts';
 import { addRefs } from './artifact_refs.ts';
 import type { Queryable } from './database.ts';
 import { type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
+import { isSealedIn } from './sealed.ts';
 import { join, part, sql } from './sql.ts';
 import { walkOn } from './workflow_advance.ts';
-import { type Outlook, type WorkflowParts, withWorkflows } from './workflow_batch.ts';
+import { learn, type Outlook, type WorkflowParts, withWorkflows } from './workflow_batch.ts';
 import { loadResults } from './workflow_results.ts';
+import { parseWhole, sealWorkflow, stepPlace } from './workflow_seal.ts';
 
 export interface NewWorkflow {
   workflow_id: string;
@@ -31,7 +34,9 @@ export interface NewWorkflow {
   graph: Graph;
   input: string | null;
   /** With it, asking twice makes one workflow. */
-  once: { key: string; body_hash: string } | null;
+  once: { key: string; body_hash: string; other_hashes?: readonly string[] } | null;
+  /** What it stores is sealed. */
+  encrypted?: boolean;
   job_id?: string;
   run_id?: string;
 }
@@ -41,7 +46,8 @@ export async function createWorkflow(
   parts: WorkflowParts,
   wanted: NewWorkflow,
 ): Promise<{ workflow_id: string; replayed: boolean; outlook: Outlook }> {
-  const { workflow_id, name, user_id, definition, input, once } = wanted;
+  const { workflow_id, name, user_id, once } = wanted;
+  const { definition, input } = wanted.encrypted === true ? sealWorkflow(parts.vault, workflow_id, wanted) : wanted;
   const segment = segmentOf(workflow_id);
   const { answer, outlook } = await withWorkflows(parts, { segment, ids: [] }, async (batch) => {
     const rows = await batch.tx.query<{ workflow_id: string }>(sql`
@@ -55,7 +61,7 @@ export async function createWorkflow(
       batch.tx,
       artifactsOf(definition).map((sha256) => ({ sha256, owner_id: workflow_id })),
     );
-    const known = parts.memory.learn({ workflow_id, name, user_id, definition, input, parent_id: null }, wanted.graph);
+    const known = learn(parts, { workflow_id, name, user_id, definition, input, parent_id: null }, wanted.graph);
     const workflow = { known, turn: 0, standing: 'live' as const, ended: false, states: [], stored: [] };
     batch.locked.set(workflow_id, workflow);
     await walkOn(batch, workflow);
@@ -71,7 +77,8 @@ async function earlier(tx: Queryable, segment: number, once: NewWorkflow['once']
     where segment = ${segment}::smallint and key = ${once?.key ?? ''}`);
   const [row] = rows;
   if (row === undefined) throw new PunctualError('unavailable', { retryAfterSeconds: 1 });
-  if (row.body_hash !== once?.body_hash) throw new PunctualError('idempotency_key_reused');
+  if (once === null || ![once.body_hash, ...(once.other_hashes ?? [])].includes(row.body_hash))
+    throw new PunctualError('idempotency_key_reused');
   return row.workflow_id;
 }
 
@@ -83,6 +90,7 @@ interface WorkflowRow {
   parent_id: string | null;
   parent_step: string | null;
   job_id: string | null;
+  encrypted: boolean;
   created_at: Date;
   ended_at: Date | null;
 }
@@ -96,7 +104,7 @@ const waits = part`
 
 /** How it stands follows from its steps; only the end is noted, with what the steps amounted to. */
 const columns = part`
-  w.workflow_id, w.name, w.user_id, w.parent_id, w.parent_step, w.job_id, w.created_at, w.ended_at,
+  w.workflow_id, w.name, w.user_id, w.parent_id, w.parent_step, w.job_id, w.created_at, w.ended_at, ${isSealedIn(part`w.input`)} as encrypted,
   case when w.outcome is not null then w.outcome
        when w.cancelled_at is not null then 'CANCELLED'
        when w.paused_at is not null then 'PAUSED'
@@ -104,7 +112,8 @@ const columns = part`
        else 'RUNNING'
   end as state`;
 
-export async function getWorkflow(db: Queryable, workflowId: string): Promise<Workflow | null> {
+/** What is encrypted of it as `show` shows it; the outline of its steps is not. */
+export async function getWorkflow(db: Queryable, workflowId: string, show: Show = hidden): Promise<Workflow | null> {
   const segment = segmentOf(workflowId);
   const rows = await db.query<WorkflowRow & { definition: string; input: string | null; result: string | null }>(sql`
     select ${columns}, w.definition, w.input, w.result
@@ -112,14 +121,21 @@ export async function getWorkflow(db: Queryable, workflowId: string): Promise<Wo
     where w.segment = ${segment}::smallint and w.workflow_id = ${workflowId}`);
   const row = rows[0];
   if (row === undefined) return null;
-  const { steps: definition } = JSON.parse(row.definition) as { steps: Workflow['definition'] };
+  const whole = isSealed(row.input) ? show(row.input, { kind: 'workflow', workflow_id: workflowId }) : null;
+  const { definition, input } =
+    whole !== null ? parseWhole(whole) : { ...row, input: row.encrypted ? null : row.input };
   return {
     ...toSummary(row),
-    input: row.input === null ? null : JSON.parse(row.input),
-    definition,
-    ...(row.result === null ? {} : { result: JSON.parse(row.result) }),
-    steps: await listSteps(db, workflowId, row.definition, row.state),
+    input: input === null ? null : JSON.parse(input),
+    definition: (JSON.parse(definition) as { steps: Workflow['definition'] }).steps,
+    ...(row.result === null ? {} : { result: readResult(row.result, workflowId, show) }),
+    steps: await listSteps(db, row, show),
   };
+}
+
+function readResult(stored: string, workflow_id: string, show: Show): unknown {
+  const text = shown(stored, { kind: 'workflow_result', workflow_id }, show);
+  return text === null ? null : JSON.parse(text);
 }
 
 export async function getState(db: Queryable, workflowId: string): Promise<WorkflowState | null> {
@@ -152,23 +168,28 @@ interface ShownRow {
 
 async function listSteps(
   db: Queryable,
-  workflowId: string,
-  definition: string,
-  whole: WorkflowState,
+  { workflow_id, definition, state: whole }: WorkflowRow & { definition: string },
+  show: Show,
 ): Promise<WorkflowStep[]> {
-  const segment = segmentOf(workflowId);
+  const segment = segmentOf(workflow_id);
   const rows = await db.query<ShownRow>(sql`
     select step, item, kind, job_id, run_id, child_id, token, expires_at, items, made, succeeded, failed, outcome, reason, error, begun_at, ended_at
     from punctual.workflow_steps
-    where segment = ${segment}::smallint and workflow_id = ${workflowId} and item = -1`);
+    where segment = ${segment}::smallint and workflow_id = ${workflow_id} and item = -1`);
   const runs = await readRuns(db, rows);
   const byName = new Map(rows.map((row) => [row.step, row]));
+  const errorOf = ({ step, run_id, error }: ShownRow): string | null => {
+    if (error !== null) return shown(error, stepPlace('step_error', { workflow_id, step }), show);
+    if (run_id === null) return null;
+    const place = { kind: 'error', job_id: jobIdOfFirstRun(run_id), run_id } as const;
+    return shown(runs.get(run_id)?.error ?? null, place, show);
+  };
   return parseSteps(definition).map(({ name, ...step }) => {
     const row = byName.get(name);
-    const shown = { step: name, ...step };
+    const about = { step: name, ...step };
     return row === undefined
-      ? { ...shown, ...notBegun(whole) }
-      : { ...shown, ...begun(row, runs.get(row.run_id ?? '')) };
+      ? { ...about, ...notBegun(whole) }
+      : { ...about, ...begun(row, runs.get(row.run_id ?? '')), error_message: errorOf(row) };
   });
 }
 
@@ -179,13 +200,15 @@ function notBegun(whole: WorkflowState): Omit<WorkflowStep, 'step' | 'kind' | 'n
     : { ...empty, state: 'PENDING', reason: null };
 }
 
-function begun(row: ShownRow, run: RunNow | undefined): Omit<WorkflowStep, 'step' | 'kind' | 'needs' | 'level'> {
+function begun(
+  row: ShownRow,
+  run: RunNow | undefined,
+): Omit<WorkflowStep, 'step' | 'kind' | 'needs' | 'level' | 'error_message'> {
   const { items, made, succeeded, failed } = row;
   const open = row.kind === 'wait' && row.outcome === null;
   return {
     state: stateOf(row, run),
     reason: row.reason,
-    error_message: row.error ?? run?.error ?? null,
     job_id: row.job_id,
     run_id: row.run_id,
     workflow_id: row.child_id,
@@ -233,7 +256,7 @@ async function readRuns(
 export async function getStep(
   db: Queryable,
   workflow: Workflow,
-  { step: name, after, limit }: { step: string; after: number; limit: number },
+  { step: name, after, limit, show }: { step: string; after: number; limit: number; show: Show },
 ): Promise<(Omit<StepDetail, 'next_cursor'> & { more: boolean }) | null> {
   const step = workflow.steps.find((one) => one.step === name);
   if (step === undefined) return null;
@@ -252,10 +275,16 @@ export async function getStep(
     const { item, job_id, run_id } = row;
     return { item, state: stateOf(row, runs.get(run_id ?? '')), job_id, run_id };
   });
-  const loaded = step.ended_at === null ? undefined : (await loadResults(db, workflow.workflow_id, [name])).get(name);
+  const loaded =
+    step.ended_at === null ? undefined : (await loadResults(db, workflow.workflow_id, [name], show)).get(name);
+  const { unreadable } = loaded ?? {};
+  if (unreadable?.reason === 'cannot_decrypt')
+    throw new PunctualError('cannot_decrypt', { detail: unreadable.message });
+  const concealed = workflow.encrypted === true && show === hidden;
   return {
     step: loaded?.tooLarge === true ? { ...step, reason: 'result_too_large' } : step,
-    ...(loaded === undefined || loaded.tooLarge ? {} : { result: loaded.result }),
+    ...(loaded === undefined || loaded.tooLarge ? {} : { result: concealed ? null : loaded.result }),
+    ...(workflow.encrypted === true ? { encrypted: true } : {}),
     items,
     more: rows.length > limit,
   };
@@ -305,6 +334,7 @@ function toSummary(row: WorkflowRow): WorkflowSummary {
   const { workflow_id, name, user_id, state, parent_id, parent_step, job_id } = row;
   return {
     ...{ workflow_id, name, user_id, state, job_id },
+    ...(row.encrypted ? { encrypted: true } : {}),
     parent: parent_id === null || parent_step === null ? null : { workflow_id: parent_id, step: parent_step },
     created_at: row.created_at.toISOString(),
     ended_at: row.ended_at?.toISOString() ?? null,

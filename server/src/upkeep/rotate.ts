@@ -1,12 +1,11 @@
 // Encryption keys at work: how many values are under which key, and the rotation, which writes those under other keys again
 // under the one that encrypts now. In bounded steps; it may be stopped anywhere and begun again, and servers go on meanwhile.
 import { PunctualError } from '@punctual/contract';
-import type { Vault } from '../base/vault.ts';
+import { keyNameOf, type Vault } from '../base/vault.ts';
 import type { Config } from '../config.ts';
 import { StartError, vaultOf } from '../start_error.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import {
-  beforeAll,
   type RowKey,
   readSealed,
   replaceSealed,
@@ -40,35 +39,42 @@ const scanRows = 1_000;
 const valuesAtOnce = 20;
 
 export async function* rotate(parts: Parts): AsyncGenerator<RotateStep, void, undefined> {
-  for (const column of sealedColumns)
+  for (const column of sealedColumns) {
+    // Servers hold rows of many workflows at once: who waits for one of them must hold no other.
+    const atOnce = column.startsWith('workflow') ? 1 : valuesAtOnce;
     for (const segment of parts.segments) {
-      let after: RowKey | null = beforeAll;
-      while (after !== null) {
+      for (let after: RowKey | null = null, more = true; more; ) {
         const { rows, next } = await scanSealed(parts.db, { column, segment, after }, scanRows);
         const step: RotateStep = { column, found: {}, rotated: 0, unreadable: {} };
-        for (const { key } of rows) step.found[key] = (step.found[key] ?? 0) + 1;
-        const old = parts.dryRun ? [] : rows.filter(({ key }) => key !== parts.vault.current);
-        for (let i = 0; i < old.length; i += valuesAtOnce)
-          await rewrite(parts, { column, segment }, { old: old.slice(i, i + valuesAtOnce), step });
+        for (const { under } of rows) step.found[under] = (step.found[under] ?? 0) + 1;
+        const old = parts.dryRun ? [] : rows.filter(({ under }) => under !== parts.vault.current);
+        for (let i = 0; i < old.length; i += atOnce)
+          await rewrite(parts, { column, segment }, { old: old.slice(i, i + atOnce), step });
         yield step;
         after = next;
+        more = next !== null;
       }
     }
+  }
 }
 
 async function rewrite(
   { db, vault }: Parts,
   where: { column: SealedColumn; segment: number },
-  { old, step }: { old: readonly (RowKey & { key: string })[]; step: RotateStep },
+  { old, step }: { old: readonly { key: RowKey; under: string }[]; step: RotateStep },
 ): Promise<void> {
-  const values = await readSealed(db, where, old);
+  const values = await readSealed(
+    db,
+    where,
+    old.map(({ key }) => key),
+  );
   const fresh = values.flatMap((one) => {
     try {
       return [{ ...one, next: vault.seal(vault.open(one.value, one.place), one.place) }];
     } catch (error) {
       if (!(error instanceof PunctualError)) throw error;
-      const key = old.find(({ id, sub }) => id === one.id && sub === one.sub)?.key ?? '';
-      step.unreadable[key] = (step.unreadable[key] ?? 0) + 1;
+      const under = keyNameOf(one.value);
+      step.unreadable[under] = (step.unreadable[under] ?? 0) + 1;
       return [];
     }
   });

@@ -184,3 +184,32 @@ test('paused nothing begins, cancelled it ends when nothing is live', () => {
   const over = settle(graph, { ...base, standing: 'cancelled', states: [done] });
   assert.deepEqual([over.moves, over.ended], [[], { outcome: 'CANCELLED', result: null }]);
 });
+
+test('encrypted: its jobs are; what cannot be decrypted fails the step that needs it, and is never taken for nothing', () => {
+  const graph = graphOf({
+    steps: {
+      a: { type: 'x' },
+      b: { type: 'x', needs: ['a'], if: { value: '{{steps.a.result}}', exists: false } },
+      c: { type: 'x', needs: ['a'], payload: '{{steps.a.result}}' },
+      d: { type: 'x', needs: ['a'] },
+    },
+  });
+  const unreadable = { reason: 'cannot_decrypt', message: 'it is locked.' } as const;
+  const loaded = new Map<string, Loaded>([['a', { result: null, error: null, tooLarge: false, unreadable }]]);
+  const states: StepNow[] = [{ outcome: 'SUCCESS', reason: null, map: null }];
+  const base = { name: 'w', user_id: null, input: null, standing: 'live', states, loaded, encrypted: true } as const;
+  const { moves } = settle(graph, base);
+  const error = '{{steps.a.result}}: it is locked.';
+  assert.deepEqual(moves.slice(0, 2), [
+    { move: 'fail', step: 1, reason: 'cannot_decrypt', error },
+    { move: 'fail', step: 2, reason: 'cannot_decrypt', error },
+  ]);
+  const [, , third] = moves;
+  assert.ok(third?.move === 'job');
+  assert.deepEqual([third.job.encrypted, third.job.payload], [true, 'null']);
+  const closed = settle(graph, { ...base, unopened: 'no key' });
+  assert.deepEqual(
+    closed.moves,
+    [1, 2, 3].map((step) => ({ move: 'fail', step, reason: 'cannot_decrypt', error: 'no key' })),
+  );
+});

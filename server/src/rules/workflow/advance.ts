@@ -7,7 +7,7 @@ import { type InnerWorkflow, limits, type Step } from '@punctual/contract';
 import { type PreparedJob, prepareJob, type Refusal } from '../job.ts';
 import type { Graph, GraphStep } from './definition.ts';
 import type { Edge } from './graph.ts';
-import { isPlain, type Scope, type Template, TemplateError } from './template.ts';
+import { type FailReason, isPlain, type Scope, type Template, TemplateError } from './template.ts';
 
 export type StepOutcome = 'SUCCESS' | 'FAILED' | 'CANCELLED' | 'SKIPPED';
 export type SkipReason = 'condition' | 'not_needed' | 'upstream_failed';
@@ -31,6 +31,8 @@ export interface Loaded {
   error: string | null;
   /** The result was not kept, or is more than can be read at once. */
   tooLarge: boolean;
+  /** It is encrypted and cannot be decrypted, or could not be encrypted and was not kept. */
+  unreadable?: { reason: FailReason; message: string };
 }
 
 export interface Situation {
@@ -43,11 +45,15 @@ export interface Situation {
   /** Results and errors read so far, by the name of the step. */
   loaded: ReadonlyMap<string, Loaded>;
   defaultPriority?: (queue: string) => number;
+  /** The jobs of its steps are encrypted. */
+  encrypted?: boolean;
+  /** Why its definition cannot be decrypted: the graph is of its outline, and no step can begin. */
+  unopened?: string | null;
 }
 
 export type Move =
   | { move: 'skip'; step: number; reason: SkipReason }
-  | { move: 'fail'; step: number; error: string }
+  | { move: 'fail'; step: number; reason: FailReason; error: string }
   | { move: 'job'; step: number; job: PreparedJob }
   | { move: 'map'; step: number; jobs: PreparedJob[] }
   | { move: 'items'; step: number; count: number }
@@ -104,6 +110,9 @@ function begin(walk: Walk, number: number, step: GraphStep): void {
   const verdict = judgeNeeds(walk.states, step.needs);
   if (verdict === 'later') return;
   if (verdict !== 'go') return note(walk, number, { move: 'skip', step: number, reason: verdict });
+  const { unopened = null } = walk.situation;
+  if (unopened !== null)
+    return note(walk, number, { move: 'fail', step: number, reason: 'cannot_decrypt', error: unopened });
   const missing = [...step.loads].filter((name) => !walk.loaded.has(name) && !isEmpty(walk, name));
   for (const name of missing) walk.wanted.add(name);
   if (missing.length > 0) return;
@@ -114,7 +123,7 @@ function begin(walk: Walk, number: number, step: GraphStep): void {
     note(walk, number, makeMove(walk.situation, number, step, scope));
   } catch (error) {
     if (!(error instanceof TemplateError)) throw error;
-    note(walk, number, { move: 'fail', step: number, error: error.message });
+    note(walk, number, { move: 'fail', step: number, reason: error.reason, error: error.message });
   }
 }
 
@@ -150,6 +159,8 @@ function scopeOf({ graph, situation, states, loaded }: Walk): Scope {
     stepField(name, field, path) {
       if (field === 'outcome') return states[graph.numberOf.get(name) ?? -1]?.outcome ?? null;
       const found = loaded.get(name);
+      if (found?.unreadable !== undefined)
+        throw new TemplateError(`{{${path}}}: ${found.unreadable.message}`, found.unreadable.reason);
       if (field === 'error') return found?.error ?? null;
       if (found?.tooLarge === true)
         throw new TemplateError(`{{${path}}}: the result of ${name} is too large to be passed on; pass a reference.`);
@@ -174,13 +185,15 @@ function render(template: Template | null, scope: Scope): unknown {
   return template === null ? undefined : template.render(scope);
 }
 
-function prepare({ name, user_id, defaultPriority }: Situation, step: GraphStep, payload: unknown): PreparedJob {
+function prepare(situation: Situation, step: GraphStep, payload: unknown): PreparedJob {
+  const { name, user_id, defaultPriority, encrypted = false } = situation;
   const prepared = prepareJob(
     {
       ...jobFields(step.definition),
       name: step.definition.name ?? `${name}.${step.name}`.slice(0, limits.max_name_chars),
       ...(user_id === null ? {} : { user_id }),
       ...(payload === undefined ? {} : { payload }),
+      ...(encrypted ? { encrypted } : {}),
     },
     0,
     defaultPriority,
@@ -309,7 +322,7 @@ export function judgeWhole(graph: Graph, states: readonly (StepNow | undefined)[
 
 function resultOf(last: readonly GraphStep[], loaded: ReadonlyMap<string, Loaded>): string | null {
   const found = last.map(({ name }) => [name, loaded.get(name)] as const);
-  if (found.some(([, one]) => one?.tooLarge === true)) return null;
+  if (found.some(([, one]) => one?.tooLarge === true || one?.unreadable !== undefined)) return null;
   const text = JSON.stringify(Object.fromEntries(found.map(([name, one]) => [name, one?.result ?? null])));
   return Buffer.byteLength(text) > limits.max_result_bytes ? null : text;
 }

@@ -82,7 +82,8 @@ function existence(value: Template, wanted: unknown, at: string, refuse: Refuse)
       const found = value.render(scope);
       return found !== undefined && found !== null;
     } catch (error) {
-      if (error instanceof TemplateError) return false;
+      // What is there and cannot be read is not missing.
+      if (error instanceof TemplateError && error.reason === 'invalid') return false;
       throw error;
     }
   };

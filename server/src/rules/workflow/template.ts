@@ -27,8 +27,17 @@ export interface Template {
   render: (scope: Scope) => unknown;
 }
 
-/** What a template names does not exist; the message is for people. */
-export class TemplateError extends Error {}
+/** Why a step cannot begin: something in it is wrong, or what it needs cannot be read. */
+export type FailReason = 'invalid' | 'cannot_decrypt' | 'result_not_encrypted';
+
+/** What a template names does not exist or cannot be read; the message is for people. */
+export class TemplateError extends Error {
+  readonly reason: FailReason;
+  constructor(message: string, reason: FailReason = 'invalid') {
+    super(message);
+    this.reason = reason;
+  }
+}
 
 const pattern = /\\\{\{|\{\{([^{}]*)\}\}|\{\{/g;
 const roots = ['steps', 'input', 'item', 'index'] as const;
