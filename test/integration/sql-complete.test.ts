@@ -6,6 +6,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { limits } from '@punctual/contract';
 import { firstRunId, newId } from '@punctual/server/internal/base/ids';
 import { openMetrics } from '@punctual/server/internal/base/metrics';
+import { noReadings } from '@punctual/server/internal/base/readings';
 import { settleOutcomes } from '@punctual/server/internal/dispatch/settle';
 import { prepareJob } from '@punctual/server/internal/rules/job';
 import { claimRuns } from '@punctual/server/internal/store/claim';
@@ -22,13 +23,7 @@ import { type Book, echoWorker, openBook } from '../support/book.ts';
 const segment = 1;
 const session = randomUUID();
 const slot = { session_id: session, worker_id: 'w' };
-const metrics = openMetrics({
-  idleSlots: () => 0,
-  connectedWorkers: () => 0,
-  waitingSubmits: () => 0,
-  waitingForLimit: () => 0,
-  alertsFiring: () => 0,
-});
+const metrics = openMetrics(noReadings);
 let book: Book;
 let app: Application;
 let tx: pg.Client;

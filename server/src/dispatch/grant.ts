@@ -4,6 +4,7 @@
 // the database, or the whole process stood still. So before it is sent, what is known of gates must be less than a second old;
 // a run whose gate has closed is put back, where it was in the order.
 import { PunctualError } from '@punctual/contract';
+import { monotonicMs } from '../base/clock.ts';
 import { groupBySegment, segmentOf } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
@@ -14,6 +15,7 @@ import type { Database } from '../store/database.ts';
 import type { Lane, Lanes } from '../store/lanes.ts';
 import { type Settlement, settleRuns } from '../store/settle.ts';
 import type { Flow } from './flow.ts';
+import { Lateness } from './lateness.ts';
 import { openRun } from './seal.ts';
 import type { Session } from './sessions.ts';
 import { settleAstray, settleUndecryptable } from './settle.ts';
@@ -56,6 +58,8 @@ export class Granter {
     const isClosed = await this.#closedSince(by);
     const told = new Set<Session>();
     const astray: Settlement[] = [];
+    const grantedAt = monotonicMs();
+    const lateness = new Lateness(metrics);
     const awaited = this.#parts.awaited(segmentOf(first.run_id));
     for (const { run, lane } of this.#highestFirst(runs)) {
       const { run_id } = run;
@@ -70,12 +74,15 @@ export class Granter {
         astray.push(settleUndecryptable({ run_id, lease_id }, granted.message));
         continue;
       }
-      session.held.set(run_id, { lease_id, call: 0, lane_id: run.lane_id, keeps: run.kept !== undefined, sealed_job });
+      const { lane_id } = run;
+      session.held.set(run_id, { lease_id, call: 0, lane_id, grantedAt, keeps: run.kept !== undefined, sealed_job });
       const json = grantJson(granted, lane, { lease_id, awaited, encrypted: sealed_job !== null });
       session.outbox.push({ lease: { run_id, lease_id }, json });
       told.add(session);
-      starts.note(run.lane_id);
+      starts.note(lane_id);
+      lateness.note(lane.queue, run.due_at);
     }
+    lateness.end();
     metrics.runsStarted.inc(runs.length - astray.length);
     for (const session of told) session.parked?.answer();
     if (astray.length > 0) await this.#putBack(astray, slots);

@@ -26,6 +26,7 @@ export async function reapOnce(options: {
   const { db, log, metrics } = options;
   const expired = await expireSessions(db);
   for (const session of expired) log.warn(session, 'worker lost: it did not renew its lease');
+  metrics.workersLost.inc(expired.length);
   const reaped: Reaped = { sessions: expired.map((session) => session.session_id), runs: 0, segments: new Set() };
   const ended = await endedSessions(db, options.queryTimeoutMs + sweepMarginMs);
   if (ended.length === 0) return reaped;
