@@ -30,6 +30,7 @@ import { operationCalls } from './operations.ts';
 import { retentionCalls } from './retention.ts';
 import { runCalls } from './runs.ts';
 import { calendarCalls, scheduleCalls } from './schedules.ts';
+import { activeTraceparent } from './tracing.ts';
 import { workflowCalls } from './workflows.ts';
 
 export interface ClientOptions {
@@ -43,6 +44,8 @@ export interface ClientOptions {
   retries?: number | undefined;
   /** Connections held at most; further requests wait for one. 100 unless given. */
   maxSockets?: number | undefined;
+  /** The trace that calls belong to, as the header `traceparent`, where no span is active. */
+  traceparent?: string | undefined;
 }
 
 type Required<K extends string, T> = [T] extends [undefined] ? { [P in K]?: never } : { [P in K]: T };
@@ -79,6 +82,7 @@ export class Client {
   readonly audit: ReturnType<typeof auditCalls>;
   readonly workers: { list: () => Promise<WorkerList>; drain: (worker_id: string) => Promise<WorkerDrained> };
   readonly #caller: HttpCaller;
+  readonly #traceparent: string | undefined;
 
   constructor(options: ClientOptions = {}) {
     this.#caller = new HttpCaller({
@@ -89,6 +93,7 @@ export class Client {
       apiKey: apiKeyOf(options.apiKey),
     });
     this.url = this.#caller.url;
+    this.#traceparent = options.traceparent;
     const call: Call = (route, callOptions) => this.call(route, callOptions);
     this.jobs = jobCalls(call, () => this.#caller.serverTime());
     this.runs = runCalls(call, this.#caller);
@@ -130,12 +135,18 @@ export class Client {
     const answer = await this.#caller.send({
       method: route.method,
       path: path + queryString(query),
-      headers,
+      headers: this.#traced(route.method, headers),
       body,
       signal,
       timeoutMs,
     });
     return answer as Answer<R>;
+  }
+
+  /** What is made belongs to the trace of whoever makes it. */
+  #traced(method: string, headers: Record<string, string | undefined> | undefined) {
+    const traceparent = method === 'GET' ? undefined : (activeTraceparent() ?? this.#traceparent);
+    return traceparent === undefined ? headers : { ...headers, traceparent };
   }
 
   /** How many runs start when, and how many slots they need. */

@@ -32,6 +32,7 @@ import { Submitter, type SubmitterOptions } from './dispatch/submit.ts';
 import { Sync } from './dispatch/sync.ts';
 import { UniqueSubmitter } from './dispatch/unique.ts';
 import { startLoops } from './loops.ts';
+import { traceUrlProblem } from './rules/trace_url.ts';
 import { ScheduleEditor } from './scheduler/edit.ts';
 import { explainDatabaseError, StartError, vaultOf } from './start_error.ts';
 import { inspectDatabase } from './store/connect.ts';
@@ -67,6 +68,7 @@ const connectTimeoutMs = 10_000;
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const rates = readRates(config.rate_limits);
   requireSafeMode(config);
+  requireTraceUrl(config);
   const vault = vaultOf(config);
   const log = options.log ?? openLog(config.log_level, 'punctual');
   const { segments, databaseVersion } = await prepareDatabase(config, options.databaseUrl, log);
@@ -415,6 +417,11 @@ function requireSafeMode(config: Config): void {
   throw new StartError(
     `PUNCTUAL_AUTH is off and PUNCTUAL_HOST is ${config.host}, which others can reach: use 127.0.0.1, or set PUNCTUAL_TRUST_NETWORK=true if whoever reaches it may run jobs.`,
   );
+}
+
+function requireTraceUrl({ trace_url }: Config): void {
+  const problem = trace_url === null ? null : traceUrlProblem(trace_url);
+  if (problem !== null) throw new StartError(`PUNCTUAL_TRACE_URL is ${JSON.stringify(trace_url)}; ${problem}.`);
 }
 
 /** Answers the first key, if it had to be made. */

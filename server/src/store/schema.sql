@@ -469,6 +469,7 @@ create table punctual.jobs (
   workflow_id uuid,
   step text,
   item integer,
+  traceparent text,
   constraint jobs_pkey primary key (segment, job_id)
 );
 create index jobs_recurring on punctual.jobs using btree (segment, job_id) where (schedule_type = any (array['CRON'::punctual.schedule_type, 'INTERVAL'::punctual.schedule_type]));
