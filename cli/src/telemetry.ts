@@ -18,6 +18,8 @@ export interface Telemetry {
   spans(): SpanCounts;
   /** Sends what is left, for as long as `stopMs`. */
   stop(): Promise<void>;
+  /** To be called last: what could not be sent by then does not keep the process. */
+  leave(): void;
 }
 
 const stopMs = 2_000;
@@ -67,14 +69,28 @@ async function register(service: string, { maxQueue }: TelemetryVariables): Prom
   });
   api.context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   api.trace.setGlobalTracerProvider(provider);
-  return { spans: () => processor.counts(), stop: () => within(stopMs, provider.shutdown()) };
+  let isLate = false;
+  return {
+    spans: () => processor.counts(),
+    async stop() {
+      isLate = await takesLonger(stopMs, provider.shutdown());
+    },
+    leave() {
+      if (isLate) process.exit();
+    },
+  };
 }
 
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
+async function takesLonger(ms: number, work: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(true), ms);
   });
-  await Promise.race([work.catch(() => {}), late]);
+  const ended = work.then(
+    () => false,
+    () => false,
+  );
+  const isLate = await Promise.race([ended, late]);
   clearTimeout(timer);
+  return isLate;
 }

@@ -37,5 +37,6 @@ async function serve({ config, output }: Session): Promise<void> {
   } finally {
     await server.stop();
     await telemetry?.stop();
+    telemetry?.leave();
   }
 }

@@ -61,6 +61,7 @@ async function start(session: Session): Promise<number> {
   } finally {
     await stopInOrder(parts, session.output);
     leave(parts, folder);
+    parts.telemetry?.leave();
   }
 }
 
