@@ -223,6 +223,7 @@ const uses: Use[] = [
       'sdk/src/': 'heartbeats, deadlines and pauses of a process that has no server',
       'worker/src/': 'grace between signals, and the type `sleep`',
       'cli/src/start/': 'keeps other processes alive',
+      'cli/src/telemetry.ts': 'waits a moment for the last spans',
       'cli/src/commands/start.ts': 'waits a moment for the built-in worker before the banner',
       'cli/src/commands/backfills.ts': 'asks again',
       'cli/src/commands/operations.ts': 'shows progress until the operation has ended',

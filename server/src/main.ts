@@ -74,6 +74,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const { segments, databaseVersion } = await prepareDatabase(config, options.databaseUrl, log);
   const serverId = newToken();
   const metrics = openMetrics({
+    version,
     idleSlots: () => sessions.idleSlots(),
     connectedWorkers: () => sessions.size,
     waitingSubmits: () => submitter.waiting + uniqueSubmitter.waiting,

@@ -1,13 +1,13 @@
 // Metrics that are read when somebody asks for them: what this server holds in memory, and the figures of the whole house as
 // they were last read. Registered by metrics.ts.
 import { Counter, Gauge, type Registry } from 'prom-client';
-import { version } from '../version.ts';
 
 /** Queues and types with a label of their own; each has some twenty series. */
 export const maxNames = 50;
 
 /** What is read when somebody asks. */
 export interface Readings {
+  version: string;
   idleSlots: () => number;
   connectedWorkers: () => number;
   waitingSubmits: () => number;
@@ -38,6 +38,7 @@ export interface SpanCounts {
 
 /** Of a server that does nothing yet. */
 export const noReadings: Readings = {
+  version: '',
   idleSlots: () => 0,
   connectedWorkers: () => 0,
   waitingSubmits: () => 0,
@@ -72,7 +73,7 @@ export function registerReadings(registry: Registry, readings: Readings): void {
     readings.waitingForLimit,
   );
   gauge('punctual_alerts_firing', 'Alerts that go on, as this server last saw it', readings.alertsFiring);
-  labelled('punctual_build_info', 'Always 1; the version is its label', 'version', () => [[version, 1]]);
+  labelled('punctual_build_info', 'Always 1; the version is its label', 'version', () => [[readings.version, 1]]);
   labelled('punctual_database_connections', 'Connections of the pool, by state', 'state', () => {
     const { total, idle } = readings.pool();
     return [

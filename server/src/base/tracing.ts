@@ -17,7 +17,6 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { ownTrace, parseTraceparent, type TraceContext, traceparentText } from '@punctual/contract';
-import { version } from '../version.ts';
 
 /** Ids that the next span gets instead of random ones; the program's generator of ids asks here first. */
 export const presetIds: { traceId: string | undefined; spanId: string | undefined } = {
@@ -99,7 +98,7 @@ function attributesOf({ run_id, job_id, type, queue, attempt }: WaitedRun): Attr
 }
 
 function tracer(): Tracer {
-  return trace.getTracer('punctual', version);
+  return trace.getTracer('punctual');
 }
 
 function toTrace(span: Span): TraceContext {
