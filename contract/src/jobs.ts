@@ -270,15 +270,15 @@ export const IdempotencyHeader = Type.Object({
     }),
   ),
 });
-const SubmitHeader = Type.Object({
-  ...IdempotencyHeader.properties,
+export const traceHeader = {
   traceparent: Type.Optional(
     Type.String({
       description:
         'The trace it comes from (W3C Trace Context): the spans of its runs belong to it. One that does not fit is passed over',
     }),
   ),
-});
+};
+const SubmitHeader = Type.Object({ ...IdempotencyHeader.properties, ...traceHeader });
 const IfMatchHeader = Type.Object({
   'if-match': Type.Optional(
     Type.String({ maxLength: 100, description: 'The ETag you read; a later change is then not overwritten' }),

@@ -14,6 +14,7 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 import { FatalError } from '@punctual/sdk';
+import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
 
 const exporter = new InMemorySpanExporter();
@@ -110,4 +111,41 @@ test('jobs of a bulk, with a unique key or for later belong to the trace of thei
   ]);
   request.end();
   for (const { job_id } of made) assert.equal((await house.ended(job_id)).trace_id, traceId);
+});
+
+test('all steps of a workflow, also of one within it, belong to the trace of its submit', async () => {
+  await using house = await openHouse({ workers: 1 });
+  const request = tracer.startSpan('request');
+  const { traceId } = request.spanContext();
+  const steps = {
+    first: { type: 'echo' },
+    within: { needs: ['first'], workflow: { steps: { inner: { type: 'echo' } } } },
+    many: { needs: ['first'], map: { over: [1, 2] }, type: 'echo' },
+  };
+  const { workflow_id } = await context.with(trace.setSpan(context.active(), request), () =>
+    house.client.workflows.create({ steps }),
+  );
+  request.end();
+  await eventually(async () => assert.equal((await house.client.workflows.get(workflow_id)).state, 'SUCCESS'));
+  const { runs } = await house.client.runs.list({ type: 'echo' });
+  assert.deepEqual(
+    runs.map(({ trace_id }) => trace_id),
+    Array.from({ length: 4 }, () => traceId),
+  );
+  const submit = named(spansOf(traceId), 'submit workflow');
+  assert.equal(submit.attributes['punctual.workflow_id'], workflow_id);
+  const ran = spansOf(traceId).filter(({ name }) => name === 'run echo');
+  assert.deepEqual(new Set(ran.map((span) => span.parentSpanContext?.spanId)), new Set([submit.spanContext().spanId]));
+});
+
+test('a workflow that a schedule begins has one trace for all its steps', async () => {
+  await using house = await openHouse({ workers: 1 });
+  const steps = { one: { type: 'echo' }, two: { type: 'echo', needs: ['one'] } };
+  const { job_id } = await house.client.workflows.schedule({ steps, interval_ms: 1000, max_runs: 1 });
+  const runs = await eventually(async () => {
+    const page = await house.client.runs.list({ type: 'echo' });
+    assert.equal(page.runs.filter(({ status }) => status === 'SUCCESS').length, 2);
+    return page.runs;
+  });
+  assert.equal(new Set(runs.map(({ trace_id }) => trace_id)).size, 1, `of ${job_id}`);
 });

@@ -55,13 +55,13 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     const chosen = chosenId(headers['idempotency-key'], segments);
     // The body is hashed only where the hash is needed: a job whose id was chosen is compared with the one that has it.
     const key = () => submitKey(headers['idempotency-key'], hashes, request.bodyText, caller);
-    const { jobs, replayed } = await submitTraced(headers.traceparent, [job], async (traced) =>
+    const { jobs, replayed } = await submitTraced(headers.traceparent, [job], async (some) =>
       job.unique === null
         ? submitter.submit(
-            await withNeeds(parts, traced, [body], { bulk: false, owner: caller.user_id }),
+            await withNeeds(parts, some, [body], { bulk: false, owner: caller.user_id }),
             chosen ?? key(),
           )
-        : uniqueSubmitter.submit(traced, withId(key(), chosen?.job_id ?? null)),
+        : uniqueSubmitter.submit(some, withId(key(), chosen?.job_id ?? null)),
     );
     if (replayed) reply.header('idempotency-replayed', 'true');
     return jobs[0] as (typeof jobs)[0];
@@ -80,11 +80,11 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
       );
     const key = submitKey(headers['idempotency-key'], hashes, request.bodyText, caller);
     const needs = { bulk: true, owner: caller.user_id };
-    const submitted = await submitTraced(headers.traceparent, jobs, async (traced) => {
-      const ready = await withNeeds(parts, traced, (body as BulkRequest).jobs, needs);
+    const submitted = await submitTraced(headers.traceparent, jobs, async (some) => {
+      const ready = await withNeeds(parts, some, (body as BulkRequest).jobs, needs);
       return jobs.every(({ unique }) => unique === null)
         ? submitter.submit(ready, key)
-        : uniqueSubmitter.submit(traced, withId(key, null));
+        : uniqueSubmitter.submit(some, withId(key, null));
     });
     if (submitted.replayed) reply.header('idempotency-replayed', 'true');
     return { jobs: submitted.jobs };

@@ -11,12 +11,13 @@ import {
   ROOT_CONTEXT,
   type Span,
   SpanKind,
+  type SpanOptions,
   SpanStatusCode,
   TraceFlags,
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import { ownTrace, parseTraceparent, type TraceContext, traceparentText } from '@punctual/contract';
+import { isTracing, ownTrace, parseTraceparent, type TraceContext, traceparentText } from '@punctual/contract';
 
 /** Ids that the next span gets instead of random ones; the program's generator of ids asks here first. */
 export const presetIds: { traceId: string | undefined; spanId: string | undefined } = {
@@ -24,23 +25,40 @@ export const presetIds: { traceId: string | undefined; spanId: string | undefine
   spanId: undefined,
 };
 
+/** What was made. */
+export interface Ids {
+  job_id?: string;
+  run_id?: string;
+  workflow_id?: string;
+}
+
 export interface SubmitSpan {
-  /** To be stored with the jobs. */
+  /** To be remembered by what is submitted. */
   traceparent: string;
-  end(jobs: readonly { job_id: string; run_id?: string | undefined }[]): void;
+  end(ids: Ids | undefined): void;
   fail(error: unknown): void;
 }
 
 /** The span of a submit, where spans are made. */
-export function startSubmit(traceparent: string | undefined, what: Attributes): SubmitSpan {
-  const parent = parseTraceparent(traceparent);
-  const options = { kind: SpanKind.PRODUCER, attributes: { ...system, 'messaging.operation.type': 'send', ...what } };
-  const span = tracer().startSpan(`submit ${what['punctual.type']}`, options, contextOf(parent));
+export function startSubmit(
+  traceparent: string | undefined,
+  { type, queue, jobs }: { type: string; queue?: string | undefined; jobs?: number | undefined },
+): SubmitSpan {
+  const attributes: Attributes = {
+    ...system,
+    'messaging.operation.type': 'send',
+    'messaging.destination.name': queue,
+    'punctual.type': type,
+    'punctual.queue': queue,
+    'punctual.jobs': jobs,
+  };
+  const options = { kind: SpanKind.PRODUCER, attributes };
+  const span = tracer().startSpan(`submit ${type}`, options, contextOf(parseTraceparent(traceparent)));
   return {
     traceparent: traceparentText(toTrace(span)),
-    end([first]) {
-      if (first !== undefined) span.setAttribute('punctual.job_id', first.job_id);
-      if (first?.run_id !== undefined) span.setAttribute('punctual.run_id', first.run_id);
+    end(ids) {
+      for (const name of ['job_id', 'run_id', 'workflow_id'] as const)
+        if (ids?.[name] !== undefined) span.setAttribute(`punctual.${name}`, ids[name]);
       span.end();
     },
     fail(error) {
@@ -73,14 +91,27 @@ export function noteWait(run: WaitedRun): string {
   return traceparentText(from);
 }
 
+/** The first span of a workflow that comes from nobody's trace, such as one of a schedule; null where no spans are made. */
+export function beginWorkflowTrace(workflowId: string): string | null {
+  if (!isTracing()) return null;
+  const attributes = { ...system, 'punctual.workflow_id': workflowId };
+  const span = startOwn(workflowId, 'due workflow', { kind: SpanKind.PRODUCER, attributes });
+  span.end();
+  return traceparentText(toTrace(span));
+}
+
 /** The first span of a run that comes from nobody's trace; made at its first attempt, known again at the later ones. */
 function ownRoot(run: WaitedRun, due: number, attributes: Attributes): TraceContext {
-  Object.assign(presetIds, ownTrace(run.run_id));
-  const options = { kind: SpanKind.PRODUCER, startTime: due, attributes };
-  const span = tracer().startSpan(`due ${run.type}`, options, ROOT_CONTEXT);
-  Object.assign(presetIds, { traceId: undefined, spanId: undefined });
+  const span = startOwn(run.run_id, `due ${run.type}`, { kind: SpanKind.PRODUCER, startTime: due, attributes });
   if (run.attempt === 1 && !run.again) span.end(due);
   return toTrace(span);
+}
+
+function startOwn(id: string, name: string, options: SpanOptions): Span {
+  Object.assign(presetIds, ownTrace(id));
+  const span = tracer().startSpan(name, options, ROOT_CONTEXT);
+  Object.assign(presetIds, { traceId: undefined, spanId: undefined });
+  return span;
 }
 
 const system: Attributes = { 'messaging.system': 'punctual' };

@@ -893,6 +893,7 @@ create table punctual.workflows (
   ended_at timestamp with time zone,
   outcome text,
   result text,
+  traceparent text,
   constraint workflows_pkey primary key (segment, workflow_id),
   constraint workflows_check check (((ended_at is null) = (outcome is null))),
   constraint workflows_check1 check (((parent_id is null) = (parent_step is null))),

@@ -1,6 +1,8 @@
 // Runs of jobs that begin workflows: they wait in lanes that no worker serves, and the servers themselves take them. The run is
 // taken, the workflow created and the run ended in one transaction, so each run begins one workflow, whoever dies when.
+
 import { newId } from '../base/ids.ts';
+import { beginWorkflowTrace } from '../base/tracing.ts';
 import { parseBegins } from '../rules/job.ts';
 import { compileWorkflow } from '../rules/workflow/definition.ts';
 import type { Database, Queryable } from './database.ts';
@@ -54,10 +56,12 @@ async function beginWithin(
     return { ended, outlook: null };
   }
   const input = begins?.input === undefined ? null : JSON.stringify(begins.input);
+  const fresh = newId('workflow', segment);
   const { workflow_id, outlook } = await createWorkflow(
     { ...parts, db: withinOne(tx), nested: true },
     {
-      ...{ workflow_id: newId('workflow', segment), name: job.name, user_id: job.user_id, once: null },
+      ...{ workflow_id: fresh, name: job.name, user_id: job.user_id, once: null },
+      traceparent: job.traceparent ?? beginWorkflowTrace(fresh),
       ...{ definition: JSON.stringify(definition), graph, input, job_id: run.job_id, run_id: run.run_id },
     },
   );
@@ -95,13 +99,14 @@ interface BeginningJob {
   name: string;
   user_id: string | null;
   executor: string | null;
+  traceparent: string | null;
   paused: boolean;
   cancelled: boolean;
 }
 
 async function readJob(tx: Queryable, { segment, job_id }: TakenRun): Promise<BeginningJob | null> {
   const rows = await tx.query<BeginningJob>(sql`
-    select name, user_id, executor, paused_at is not null as paused, cancelled_at is not null as cancelled
+    select name, user_id, executor, traceparent, paused_at is not null as paused, cancelled_at is not null as cancelled
     from punctual.jobs
     where segment = ${segment}::smallint and job_id = ${job_id}
     for share`);
