@@ -4,6 +4,9 @@ import type { Context } from '@opentelemetry/api';
 import type { ReadableSpan, Span, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { SpanCounts } from './telemetry.ts';
 
+/** ExportResultCode.SUCCESS, whose library is loaded only where spans are sent. */
+const success = 0;
+
 export class BoundedProcessor implements SpanProcessor {
   readonly #inner: SpanProcessor;
   readonly #max: number;
@@ -48,7 +51,7 @@ export class BoundedProcessor implements SpanProcessor {
       export: (spans, done) =>
         exporter.export(spans, (result) => {
           this.#waiting -= spans.length;
-          if (result.code === 0) this.#exported += spans.length;
+          if (Number(result.code) === success) this.#exported += spans.length;
           else this.#failed += spans.length;
           done(result);
         }),

@@ -36,7 +36,8 @@ test('a real Prometheus scrapes a real server and loads its rules', { skip }, as
     writeFileSync(file, JSON.stringify(config)); // YAML holds JSON
     execFileSync('promtool', ['check', 'config', file]);
     const words = [`--config.file=${file}`, `--storage.tsdb.path=${folder}`, `--web.listen-address=127.0.0.1:${port}`];
-    await using _prometheus = startProcess('prometheus', words, {});
+    await using prometheus = startProcess('prometheus', words, {});
+    await prometheus.said(/Server is ready/);
     const ask = async <T>(what: string): Promise<T> => {
       const response = await fetch(`http://127.0.0.1:${port}/api/v1/${what}`);
       return ((await response.json()) as { data: T }).data;

@@ -42,7 +42,7 @@ export class FastHistogram {
     const { buckets } = this.#options;
     let series = this.#series.get(label);
     if (series === undefined) {
-      series = { counts: new Array<number>(buckets.length + 1).fill(0), sum: 0 };
+      series = { counts: Array.from({ length: buckets.length + 1 }, () => 0), sum: 0 };
       this.#series.set(label, series);
     }
     let place = 0;
@@ -51,7 +51,6 @@ export class FastHistogram {
     series.sum += seconds * times;
   }
 
-  // oxlint-disable-next-line require-await -- the registry awaits it
   async get(): Promise<{ name: string; help: string; type: string; values: Sample[] }> {
     const { name, help, type } = this;
     const { label, buckets } = this.#options;

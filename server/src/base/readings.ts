@@ -50,19 +50,18 @@ export const noReadings: Readings = {
 };
 
 export function registerReadings(registry: Registry, readings: Readings): void {
-  const registers = [registry];
   const gauge = (name: string, help: string, read: () => number): void => {
     const collect = function (this: Gauge): void {
       this.set(read());
     };
-    new Gauge({ name, help, registers, collect });
+    registry.registerMetric(new Gauge({ name, help, registers: [], collect }));
   };
   const labelled = (name: string, help: string, label: string, read: Read): void => {
     const collect = function (this: Gauge): void {
       this.reset();
       for (const [value, number] of read()) this.set({ [label]: value }, number);
     };
-    new Gauge({ name, help, labelNames: [label], registers, collect });
+    registry.registerMetric(new Gauge({ name, help, labelNames: [label], registers: [], collect }));
   };
   gauge('punctual_idle_slots', 'Free slots of the workers connected to this server', readings.idleSlots);
   gauge('punctual_connected_workers', 'Workers connected to this server', readings.connectedWorkers);
@@ -87,16 +86,17 @@ export function registerReadings(registry: Registry, readings: Readings): void {
     () => readings.pool().waiting,
   );
   const spans = 'Spans that were exported, that the collector did not take, and that found no room and were dropped';
-  new Counter({
+  const spanCounter = new Counter({
     name: 'punctual_spans_total',
     help: `${spans}, by outcome`,
     labelNames: ['outcome'],
-    registers,
+    registers: [],
     collect() {
       this.reset();
       for (const [outcome, count] of Object.entries(readings.spans() ?? {})) this.inc({ outcome }, count);
     },
   });
+  registry.registerMetric(spanCounter);
   registerHouse({ gauge, labelled }, readings.house);
 }
 
