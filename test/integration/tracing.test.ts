@@ -216,16 +216,21 @@ describe('with a collector', () => {
 
 describe('with a collector that does not work', () => {
   const jobs = 300;
+  const rounds = 4;
 
+  /** The best of some: other programs use this machine too. */
   async function timeOf(place: Place): Promise<number> {
-    const began = performance.now();
-    const made = await place.client.jobs.createMany(Array.from({ length: jobs }, () => ({ type: 'echo' })));
-    await eventually(async () => {
-      const { value } = await scrape(place.url);
-      assert.equal(value('punctual_runs_total{outcome="success"}'), jobs);
-    });
-    assert.equal(made.jobs.length, jobs);
-    return performance.now() - began;
+    const took: number[] = [];
+    for (let round = 1; round <= rounds; round++) {
+      const began = performance.now();
+      await place.client.jobs.createMany(Array.from({ length: jobs }, () => ({ type: 'echo' })));
+      await eventually(async () => {
+        const { value } = await scrape(place.url);
+        assert.equal(value('punctual_runs_total{outcome="success"}'), round * jobs);
+      });
+      took.push(performance.now() - began);
+    }
+    return Math.min(...took);
   }
 
   let plainMs = 0;
@@ -240,12 +245,11 @@ describe('with a collector that does not work', () => {
     if (mood === 'down') await collector[Symbol.asyncDispose]();
     await using place = await openPlace(url, { OTEL_BSP_MAX_QUEUE_SIZE: '50', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '20' });
     const tookMs = await timeOf(place);
-    // What a machine that does other things too makes of it: spans that held up a run would cost seconds each.
     assert.ok(tookMs < 3 * plainMs + 2_000, `${jobs} jobs took ${tookMs} ms, and ${plainMs} ms without telemetry`);
     const { value } = await scrape(place.url);
     // A span for the submit and a wait for each run: never more than fifty are kept.
     const [dropped = 0, failed = 0] = ['dropped', 'failed'].map((of) => value(`punctual_spans_total{outcome="${of}"}`));
-    assert.ok(dropped + failed >= jobs + 1 - 50, `${dropped} dropped, ${failed} failed`);
+    assert.ok(dropped + failed >= rounds * (jobs + 1) - 50, `${dropped} dropped, ${failed} failed`);
     assert.equal(value('punctual_spans_total{outcome="exported"}'), 0);
     for (const started of [place.worker, place.server]) {
       const began = performance.now();
