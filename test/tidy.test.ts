@@ -238,6 +238,7 @@ const uses: Use[] = [
       'worker/src/': 'grace between signals, and the type `sleep`',
       'testing/src/': 'turns of the event loop in which handlers work',
       'cli/src/start/': 'keeps other processes alive',
+      'cli/src/telemetry.ts': 'waits a moment for the last spans',
       'cli/src/commands/start.ts': 'waits a moment for the built-in worker before the banner',
       'cli/src/commands/backfills.ts': 'asks again',
       'cli/src/commands/operations.ts': 'shows progress until the operation has ended',

@@ -1,9 +1,11 @@
 // What every command begins with: the configuration, how to speak, and for most of them a client. Commands are written
 // as functions from a session to an exit code; this file turns them into commander's actions.
 
+import { parseTraceparent } from '@punctual/contract/plain';
 import type { Client } from '@punctual/sdk';
 import { type Config, readConfig } from '@punctual/server/config';
 import type { Command } from 'commander';
+import { traceparentVariable } from './environment.ts';
 import { createOutput, type Output } from './output.ts';
 
 export interface Globals {
@@ -49,12 +51,23 @@ export function remotely<A extends unknown[]>(work: Work<ClientSession, A>): (..
 export async function withClient<T>(session: Session, work: (session: ClientSession) => Promise<T>): Promise<T> {
   const { Client } = await import('@punctual/sdk');
   // A person waits at the other end: a server that is not there should be reported at once.
-  const client = new Client({ url: session.url, retries: 1, apiKey: session.apiKey ?? undefined });
+  const client = new Client({
+    url: session.url,
+    retries: 1,
+    apiKey: session.apiKey ?? undefined,
+    traceparent: traceOf(),
+  });
   try {
     return await work({ ...session, client });
   } finally {
     client.close();
   }
+}
+
+/** What does not fit is passed over. */
+function traceOf(): string | undefined {
+  const traceparent = traceparentVariable();
+  return parseTraceparent(traceparent) === null ? undefined : traceparent;
 }
 
 function openSession(command: Command): Session {

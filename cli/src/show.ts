@@ -103,6 +103,7 @@ export function runFields(run: Run, paint: Paint, now: number): [string, string]
   if (run.progress !== undefined) fields.push(['progress', showProgress(run.progress, now)]);
   if (run.end_time !== null) fields.push(['ended', showTime(run.end_time, now)]);
   if (run.executor_id !== null) fields.push(['worker', run.executor_id]);
+  if (run.trace_id !== undefined) fields.push(['trace', run.trace_url ?? run.trace_id]);
   if (run.error_message !== null) fields.push(['error', paint('red', harmless(run.error_message))]);
   if (run.result !== undefined) fields.push(['result', showHidden(run.result, run)]);
   else if (run.encrypted === true) fields.push(['encrypted', 'what it stores is shown with --reveal']);

@@ -59,6 +59,7 @@ export * from './secrets.ts';
 export * from './service.ts';
 export * from './shapes.ts';
 export * from './stats.ts';
+export * from './traceparent.ts';
 export * from './unique.ts';
 export * from './workers.ts';
 export * from './workflows.ts';

@@ -273,6 +273,15 @@ export const IdempotencyHeader = Type.Object({
     }),
   ),
 });
+export const traceHeader = {
+  traceparent: Type.Optional(
+    Type.String({
+      description:
+        'The trace it comes from (W3C Trace Context): the spans of its runs belong to it. One that does not fit is passed over',
+    }),
+  ),
+};
+const SubmitHeader = Type.Object({ ...IdempotencyHeader.properties, ...traceHeader });
 const IfMatchHeader = Type.Object({
   'if-match': Type.Optional(
     Type.String({ maxLength: 100, description: 'The ETag you read; a later change is then not overwritten' }),
@@ -290,7 +299,7 @@ export const jobRoutes = {
     tag: 'jobs',
     summary: 'Create a job and schedule it',
     description: 'The answer is sent after the commit: a job that was acknowledged is never lost.',
-    headers: IdempotencyHeader,
+    headers: SubmitHeader,
     body: CreateJob,
     success: 201,
     response: JobCreated,
@@ -318,7 +327,7 @@ export const jobRoutes = {
     tag: 'jobs',
     summary: 'Create many jobs, all or none',
     description: 'A unique_key is judged in the order of the jobs, also between them; one that is refused refuses all.',
-    headers: IdempotencyHeader,
+    headers: SubmitHeader,
     body: BulkRequest,
     success: 201,
     response: BulkCreated,

@@ -11,6 +11,7 @@ export * from './errors.ts';
 export * from './limits.ts';
 export { fillPath } from './route.ts';
 export * from './secrets.ts';
+export * from './traceparent.ts';
 
 /** Every route, as far as a caller needs it: method and path. */
 export const routes = paths as unknown as typeof Routes;

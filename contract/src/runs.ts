@@ -78,6 +78,16 @@ export const Run = Type.Object(
       described(Json, { description: 'What the handler returned, once it succeeded; any JSON up to 1 MB' }),
     ),
     encrypted: Type.Optional(Encrypted),
+    trace_id: Type.Optional(
+      Type.String({
+        description: 'The trace of its spans: that of the submit, or its own; left out when nothing traces it',
+      }),
+    ),
+    trace_url: Type.Optional(
+      Type.String({
+        description: 'Where to look at the trace, if the server knows; given for a single run, not in lists',
+      }),
+    ),
     progress: Type.Optional(described(Progress, { description: 'While it runs, once it has reported some' })),
     snoozes: Type.Optional(
       Type.Integer({ description: 'How often it has put itself off, when it did and has not ended' }),

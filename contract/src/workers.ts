@@ -168,6 +168,12 @@ export const Grant = Type.Object(
         description: 'What it stores is encrypted in the database; the worker gets and gives it in the clear',
       }),
     ),
+    traceparent: Type.Optional(
+      Type.String({
+        description:
+          'The trace it belongs to (W3C Trace Context): make the span of the attempt a child of it, and pass that on',
+      }),
+    ),
     awaited: Type.Optional(
       Type.Boolean({ description: 'Others may wait for the end of this run: report it at once, not with others' }),
     ),

@@ -1,6 +1,6 @@
 // Workflows: steps with an order among them, each a job. Schemas and routes.
 import type { Static } from 'typebox';
-import { CreateJob, JobCreated } from './jobs.ts';
+import { CreateJob, JobCreated, traceHeader } from './jobs.ts';
 import { limits } from './limits.ts';
 import { route } from './route.ts';
 import { RevealQuery } from './runs.ts';
@@ -277,7 +277,8 @@ export type WorkflowAccepted = Static<typeof WorkflowAccepted>;
 
 const WorkflowParams = closed({ workflow_id: Id });
 const StepParams = closed({ workflow_id: Id, step: StepName });
-const IdempotencyHeader = Type.Object({
+const SubmitHeader = Type.Object({
+  ...traceHeader,
   'idempotency-key': Type.Optional(
     Type.String({
       minLength: 1,
@@ -306,7 +307,7 @@ export const workflowRoutes = {
     tag: 'workflows',
     summary: 'Begin a workflow',
     description: 'The answer is sent after the commit; the steps that need no other have begun by then.',
-    headers: IdempotencyHeader,
+    headers: SubmitHeader,
     body: CreateWorkflow,
     success: 201,
     response: WorkflowCreated,
@@ -331,7 +332,7 @@ export const workflowRoutes = {
     summary: 'Begin a workflow at a time, or again and again',
     description:
       'Makes a job whose runs begin workflows; it is looked at, changed, paused and cancelled like any other job. A run of it ends when it has begun its workflow, so `overlap` does not wait for the workflow itself.',
-    headers: IdempotencyHeader,
+    headers: SubmitHeader,
     body: ScheduleWorkflow,
     success: 201,
     response: JobCreated,

@@ -31,6 +31,7 @@ import { retentionCalls } from './retention.ts';
 import { runCalls } from './runs.ts';
 import { calendarCalls, scheduleCalls } from './schedules.ts';
 import type { RequestOptions } from './submit-options.ts';
+import { activeTraceparent } from './tracing.ts';
 import { Waits } from './wait.ts';
 import { workflowCalls } from './workflows.ts';
 
@@ -51,6 +52,8 @@ export interface ClientOptions {
   retries?: number | undefined;
   /** Connections held at most; further requests wait for one. 100 unless given. */
   maxSockets?: number | undefined;
+  /** The trace that calls belong to, as the header `traceparent`, where no span is active. */
+  traceparent?: string | undefined;
 }
 
 type Required<K extends string, T> = [T] extends [undefined] ? { [P in K]?: never } : { [P in K]: T };
@@ -72,7 +75,7 @@ export interface WithOptions extends RequestOptions {
 interface Shared {
   caller: HttpCaller;
   waits: Waits;
-  how: RequestOptions & { retry: RetryPolicy };
+  how: RequestOptions & { retry: RetryPolicy; traceparent: string | undefined };
 }
 
 /** The options that `with` made, and what they stand for. */
@@ -152,13 +155,19 @@ export class Client {
     const answer = await caller.send({
       method: route.method,
       path: path + queryString(query),
-      headers,
+      headers: this.#traced(route.method, headers),
       body,
       signal: bothOf(signal, how.signal),
       timeoutMs: timeoutMs ?? how.timeoutMs,
       retry: how.retry,
     });
     return answer as Answer<R>;
+  }
+
+  /** What is made belongs to the trace of whoever makes it. */
+  #traced(method: string, headers: Record<string, string | undefined> | undefined) {
+    const traceparent = method === 'GET' ? undefined : (activeTraceparent() ?? this.#shared.how.traceparent);
+    return traceparent === undefined ? headers : { ...headers, traceparent };
   }
 
   /** How many runs start when, and how many slots they need. */
@@ -187,6 +196,7 @@ export class Client {
         signal: bothOf(options.signal, how.signal),
         timeoutMs: options.timeoutMs ?? how.timeoutMs,
         retry: retryPolicy(options.retry, how.retry),
+        traceparent: how.traceparent,
       },
     });
     return new Client(own);
@@ -208,7 +218,7 @@ function open(options: ClientOptions): Shared {
     maxSockets: options.maxSockets ?? 100,
     apiKey: apiKeyOf(options.apiKey),
   });
-  return { caller, waits: new Waits(), how: { retry } };
+  return { caller, waits: new Waits(), how: { retry, traceparent: options.traceparent } };
 }
 
 function bothOf(one: AbortSignal | undefined, other: AbortSignal | undefined): AbortSignal | undefined {

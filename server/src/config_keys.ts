@@ -440,4 +440,11 @@ export const configKeys = {
     oneOf: ['trace', 'debug', 'info', 'warn', 'error', 'silent'],
     meaning: 'How much the server logs.',
   },
+  trace_url: {
+    env: 'PUNCTUAL_TRACE_URL',
+    kind: 'string',
+    default: null,
+    meaning:
+      'Where people look at a trace, such as `https://tempo.example/trace/{trace_id}`: runs then show a link. Spans are sent where the variables of OpenTelemetry say, such as OTEL_EXPORTER_OTLP_ENDPOINT.',
+  },
 } as const satisfies Record<string, Key>;

@@ -153,7 +153,7 @@ export function startLoops({
   const all = Array.from({ length: segments }, (_, i) => i);
   const running: Loop[] = [];
   const start = (options: Omit<LoopOptions, 'log'>): Loop => {
-    const loop = startLoop({ ...options, log });
+    const loop = startLoop({ ...options, log, onFailed: () => metrics.loopFailures.inc({ loop: options.name }) });
     running.push(loop);
     return loop;
   };

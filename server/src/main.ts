@@ -14,11 +14,13 @@ import { openStore } from './artifacts/open.ts';
 import { newToken } from './base/ids.ts';
 import { type Logger, openLog } from './base/log.ts';
 import { openMetrics } from './base/metrics.ts';
+import type { SpanCounts } from './base/readings.ts';
 import type { Config } from './config.ts';
 import { Admitter } from './dispatch/admit.ts';
 import { type Announcement, Announcer, sqlVoice } from './dispatch/announce.ts';
 import { Breakers } from './dispatch/breakers.ts';
 import { Claimer } from './dispatch/claim.ts';
+import { Figures } from './dispatch/figures.ts';
 import { Flow } from './dispatch/flow.ts';
 import { Followers } from './dispatch/followers.ts';
 import { handOverTo } from './dispatch/hand_over.ts';
@@ -30,10 +32,11 @@ import { Submitter, type SubmitterOptions } from './dispatch/submit.ts';
 import { Sync } from './dispatch/sync.ts';
 import { UniqueSubmitter } from './dispatch/unique.ts';
 import { startLoops } from './loops.ts';
+import { traceUrlProblem } from './rules/trace_url.ts';
 import { ScheduleEditor } from './scheduler/edit.ts';
 import { explainDatabaseError, StartError, vaultOf } from './start_error.ts';
 import { inspectDatabase } from './store/connect.ts';
-import { type Database, openDatabase } from './store/database.ts';
+import { type Database, openDatabase, type PooledDatabase } from './store/database.ts';
 import { createFirstKey } from './store/keys.ts';
 import { Lanes } from './store/lanes.ts';
 import { migrateDatabase } from './store/migrate.ts';
@@ -56,6 +59,8 @@ export interface RunningServer {
 export interface ServerOptions {
   databaseUrl: string;
   log?: Logger;
+  /** What became of the spans of this process, when it sends some. */
+  spans?: () => SpanCounts;
 }
 
 const connectTimeoutMs = 10_000;
@@ -63,23 +68,30 @@ const connectTimeoutMs = 10_000;
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const rates = readRates(config.rate_limits);
   requireSafeMode(config);
+  requireTraceUrl(config);
   const vault = vaultOf(config);
   const log = options.log ?? openLog(config.log_level, 'punctual');
   const { segments, databaseVersion } = await prepareDatabase(config, options.databaseUrl, log);
   const serverId = newToken();
   const metrics = openMetrics({
+    version,
     idleSlots: () => sessions.idleSlots(),
     connectedWorkers: () => sessions.size,
     waitingSubmits: () => submitter.waiting + uniqueSubmitter.waiting,
     waitingForLimit: () => admitter.waiting,
     alertsFiring: () => watcher.firing,
+    pool: () => db.pool,
+    house: () => figures.get(),
+    spans: () => options.spans?.() ?? null,
   });
 
-  const connections = (poolSize: number): Database =>
+  const connections = (poolSize: number): PooledDatabase =>
     openDatabase({
       url: options.databaseUrl,
       poolSize,
       queryTimeoutMs: config.query_timeout_ms,
+      onWaited: (seconds) => metrics.poolWaitSeconds.observe(seconds),
+      onAnswered: (seconds) => metrics.statementSeconds.observe(seconds),
       onUnavailable: (error) => {
         metrics.databaseErrors.inc();
         log.debug({ err: error }, 'the database did not answer');
@@ -102,6 +114,10 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const flow = new Flow(db);
   await flow.refresh();
 
+  const figures = new Figures(
+    db,
+    Array.from({ length: segments }, (_, i) => i),
+  );
   const sessions = new Sessions();
   const admitter = new Admitter({
     db,
@@ -116,6 +132,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     db,
     segments: Array.from({ length: segments }, (_, i) => i),
     starts,
+    clock: metrics.databaseClock,
     server: { server_id: serverId, version, database: databaseVersion },
   });
   const claimer = new Claimer({
@@ -205,6 +222,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     heartbeatMs: config.heartbeat_ms,
     onEnded: (ended) => {
       if (ended.some(({ status }) => status === 'FAILED')) loops.logged();
+      for (const { lane_id, seconds } of ended)
+        if (seconds !== null) metrics.observeAttempt(lanes.get(lane_id).type, seconds);
       for (const { lane_id, status } of ended)
         if (status === 'SUCCESS' || status === 'FAILED') breakers.note(lanes.get(lane_id).type, status === 'SUCCESS');
       if (!ended.some(({ lane_id }) => claimer.isLimited(lane_id))) return;
@@ -296,6 +315,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     editor,
     flow,
     stats,
+    figures,
     serverId,
     databaseVersion,
     planSoon: (segment) => loops.planSoon(segment),
@@ -399,6 +419,11 @@ function requireSafeMode(config: Config): void {
   throw new StartError(
     `PUNCTUAL_AUTH is off and PUNCTUAL_HOST is ${config.host}, which others can reach: use 127.0.0.1, or set PUNCTUAL_TRUST_NETWORK=true if whoever reaches it may run jobs.`,
   );
+}
+
+function requireTraceUrl({ trace_url }: Config): void {
+  const problem = trace_url === null ? null : traceUrlProblem(trace_url);
+  if (problem !== null) throw new StartError(`PUNCTUAL_TRACE_URL is ${JSON.stringify(trace_url)}; ${problem}.`);
 }
 
 /** Answers the first key, if it had to be made. */

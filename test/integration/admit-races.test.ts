@@ -23,8 +23,8 @@ import type { Lane } from '@punctual/server/internal/store/lanes';
 import { cancelRun } from '@punctual/server/internal/store/run_moves';
 import { getRun } from '@punctual/server/internal/store/runs';
 import { type Settlement, settleRuns } from '@punctual/server/internal/store/settle';
-import { reapRuns, registerSession } from '@punctual/server/internal/store/workers';
-import { type Book, echoWorker, openBook } from '../support/book.ts';
+import { registerSession } from '@punctual/server/internal/store/workers';
+import { type Book, countReaped, echoWorker, openBook } from '../support/book.ts';
 import { race as raceOn } from '../support/race.ts';
 
 const segment = 0;
@@ -303,7 +303,7 @@ describe('a run that waits again gives up its place and must be admitted again',
     await settleRuns(db, segment, [{ ...plain, started: false, run_id, move: 'release', status: 'CANCELLED' }]);
     assert.equal((await admit(db, { left: [run_id] })).admitted, 0);
     await claim();
-    assert.equal(await reapRuns(db, segment, [slot.session_id], 10), 1);
+    assert.equal(await countReaped(db, segment, [slot.session_id], 10), 1);
     assert.equal((await admit(db, { left: [run_id] })).admitted, 0);
     assert.equal(await inUse(), 1);
     await whole();

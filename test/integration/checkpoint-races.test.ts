@@ -15,8 +15,8 @@ import { noteProgress } from '@punctual/server/internal/store/progress';
 import { cancelRun } from '@punctual/server/internal/store/run_moves';
 import { getRun } from '@punctual/server/internal/store/runs';
 import { type Lease, type Settlement, settleRuns } from '@punctual/server/internal/store/settle';
-import { reapRuns, registerSession } from '@punctual/server/internal/store/workers';
-import { type Book, echoWorker, openBook } from '../support/book.ts';
+import { registerSession } from '@punctual/server/internal/store/workers';
+import { type Book, countReaped, echoWorker, openBook } from '../support/book.ts';
 import { race as raceIn } from '../support/race.ts';
 
 const segment = 0;
@@ -86,11 +86,11 @@ describe('checkpoint and reap', () => {
     const run = await leased();
     const { first, second } = await race(
       (tx) => save(tx, run, 1),
-      () => reapRuns(db, segment, [session], 10),
+      () => countReaped(db, segment, [session], 10),
     );
     assert.equal(first.size, 1);
     assert.equal(second, 0, 'the reap did not pass by');
-    assert.equal(await reapRuns(db, segment, [session], 10), 1);
+    assert.equal(await countReaped(db, segment, [session], 10), 1);
     const [again] = await claimAll();
     assert.equal(again?.attempt, 2);
     assert.equal((await keptBy(db, segment, [run.run_id], 1)).get(run.run_id)?.value, '1');
@@ -100,7 +100,7 @@ describe('checkpoint and reap', () => {
     const run = await leased();
     await save(db, run, 1);
     const { first, second, secondWaited } = await race(
-      (tx) => reapRuns(tx, segment, [session], 10),
+      (tx) => countReaped(tx, segment, [session], 10),
       () => save(db, run, 2),
     );
     assert.deepEqual([first, second.size, secondWaited], [1, 0, true]);
@@ -112,7 +112,7 @@ describe('checkpoint and reap', () => {
     await save(db, run, 1);
     await book.query('update punctual.jobs set max_retries = 0');
     const { second } = await race(
-      (tx) => reapRuns(tx, segment, [session], 10),
+      (tx) => countReaped(tx, segment, [session], 10),
       () => save(db, run, 2),
     );
     assert.equal(second.size, 0);

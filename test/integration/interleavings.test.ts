@@ -18,8 +18,8 @@ import { appendLogs } from '@punctual/server/internal/store/logs';
 import { cancelRun } from '@punctual/server/internal/store/run_moves';
 import { getRun } from '@punctual/server/internal/store/runs';
 import { type Settlement, settleRuns } from '@punctual/server/internal/store/settle';
-import { expireSessions, extendSessions, reapRuns, registerSession } from '@punctual/server/internal/store/workers';
-import { type Book, echoWorker, openBook } from '../support/book.ts';
+import { expireSessions, extendSessions, registerSession } from '@punctual/server/internal/store/workers';
+import { type Book, countReaped, echoWorker, openBook } from '../support/book.ts';
 import { race } from '../support/race.ts';
 
 const segment = 0;
@@ -228,7 +228,7 @@ describe('settle and reap', () => {
     const { second } = await race(
       db,
       (tx) => settleRuns(tx, segment, [success(run)]),
-      () => reapRuns(db, segment, [session], 10),
+      () => countReaped(db, segment, [session], 10),
     );
     assert.equal(second, 0);
     assert.equal((await getRun(db, run.run_id))?.status, 'SUCCESS');
@@ -238,7 +238,7 @@ describe('settle and reap', () => {
     const run = await leased();
     const { first, second } = await race(
       db,
-      (tx) => reapRuns(tx, segment, [session], 10),
+      (tx) => countReaped(tx, segment, [session], 10),
       () => settleRuns(db, segment, [success(run)]),
     );
     assert.equal(first, 1);
@@ -250,8 +250,8 @@ describe('settle and reap', () => {
     await leased();
     const { first, second } = await race(
       db,
-      (tx) => reapRuns(tx, segment, [session], 10),
-      () => reapRuns(db, segment, [session], 10),
+      (tx) => countReaped(tx, segment, [session], 10),
+      () => countReaped(db, segment, [session], 10),
     );
     assert.deepEqual([first, second], [1, 0]);
     await whole();
@@ -278,7 +278,7 @@ describe('log and reap', () => {
     const lines = [{ at: new Date().toISOString(), level: 'info' as const, message: 'x' }];
     const { second } = await race(
       db,
-      (tx) => reapRuns(tx, segment, [session], 10),
+      (tx) => countReaped(tx, segment, [session], 10),
       () => appendLogs(db, segment, rowsOf({ ...run, lines })),
     );
     assert.equal(second.size, 0);

@@ -6,6 +6,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { limits } from '@punctual/contract';
 import { firstRunId, newId } from '@punctual/server/internal/base/ids';
 import { openMetrics } from '@punctual/server/internal/base/metrics';
+import { noReadings } from '@punctual/server/internal/base/readings';
 import { settleOutcomes } from '@punctual/server/internal/dispatch/settle';
 import { prepareJob } from '@punctual/server/internal/rules/job';
 import { claimRuns } from '@punctual/server/internal/store/claim';
@@ -14,21 +15,15 @@ import { createJobs } from '@punctual/server/internal/store/jobs';
 import { cancelRun } from '@punctual/server/internal/store/run_moves';
 import { getRun } from '@punctual/server/internal/store/runs';
 import { type Lease, settleSuccesses } from '@punctual/server/internal/store/settle';
-import { reapRuns, registerSession } from '@punctual/server/internal/store/workers';
+import { registerSession } from '@punctual/server/internal/store/workers';
 import type pg from 'pg';
 import { type Application, inTransaction, openApplication } from '../support/application.ts';
-import { type Book, echoWorker, openBook } from '../support/book.ts';
+import { type Book, countReaped, echoWorker, openBook } from '../support/book.ts';
 
 const segment = 1;
 const session = randomUUID();
 const slot = { session_id: session, worker_id: 'w' };
-const metrics = openMetrics({
-  idleSlots: () => 0,
-  connectedWorkers: () => 0,
-  waitingSubmits: () => 0,
-  waitingForLimit: () => 0,
-  alertsFiring: () => 0,
-});
+const metrics = openMetrics(noReadings);
 let book: Book;
 let app: Application;
 let tx: pg.Client;
@@ -87,7 +82,7 @@ const fail = (lease: Lease) =>
     { run_id: lease.run_id, lease_id: lease.lease_id, status: 'FAILED', error_message: 'no' },
   ]);
 /** Ends the session, and takes its runs back as the reaper does. */
-const reap = (): Promise<number> => reapRuns(book.db, segment, [session], 10);
+const reap = (): Promise<number> => countReaped(book.db, segment, [session], 10);
 
 describe('commit and rollback', () => {
   test('a run completed in SQL ends with the commit, as if a server had settled it', async () => {

@@ -6,6 +6,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import type { NeedCondition } from '@punctual/contract';
 import { firstRunId, newId } from '@punctual/server/internal/base/ids';
 import { openMetrics } from '@punctual/server/internal/base/metrics';
+import { noReadings } from '@punctual/server/internal/base/readings';
 import { prepareJob } from '@punctual/server/internal/rules/job';
 import { Unblocker } from '@punctual/server/internal/scheduler/unblock';
 import { type ClaimedRun, claimRuns } from '@punctual/server/internal/store/claim';
@@ -92,14 +93,7 @@ async function release(on: Database, child: Made, parent: Made): Promise<number>
 
 /** A server that does nothing of itself. */
 function server(on: Database = db): Unblocker {
-  const none = (): number => 0;
-  const metrics = openMetrics({
-    idleSlots: none,
-    connectedWorkers: none,
-    waitingSubmits: none,
-    waitingForLimit: none,
-    alertsFiring: none,
-  });
+  const metrics = openMetrics(noReadings);
   return new Unblocker({ db: on, metrics, segments: Array.from({ length: 16 }, (_, i) => i), onReleased: () => {} });
 }
 

@@ -1,6 +1,7 @@
 // The book alone, without servers: a database of its own with one lane, for tests that call the store's moves themselves.
 import { type Database, openDatabase } from '@punctual/server/internal/store/database';
 import { Lanes } from '@punctual/server/internal/store/lanes';
+import { reapRuns } from '@punctual/server/internal/store/workers';
 import { createDatabase } from './database.ts';
 
 export interface Book {
@@ -49,4 +50,9 @@ export async function openBook(): Promise<Book> {
       await drop();
     },
   };
+}
+
+/** How many runs a reap took back. */
+export async function countReaped(...given: Parameters<typeof reapRuns>): Promise<number> {
+  return (await reapRuns(...given)).length;
 }

@@ -2,6 +2,8 @@
 // compares them with what is committed.
 import { errorTable, type Route, routes } from '@punctual/contract';
 import { configKeys } from '@punctual/server/config';
+import { openMetrics } from '@punctual/server/internal/base/metrics';
+import { noReadings } from '@punctual/server/internal/base/readings';
 import { listMigrations } from '@punctual/server/internal/store/migrate';
 import type pg from 'pg';
 import { dumpSchema } from './schema_dump.ts';
@@ -19,6 +21,7 @@ export async function generateFiles(client: pg.ClientBase): Promise<GeneratedFil
   return [
     { path: 'docs/configuration.md', text: configurationDoc() },
     { path: 'docs/errors.md', text: errorsDoc() },
+    { path: 'docs/metrics.md', text: metricsDoc() },
     { path: 'contract/src/paths.ts', text: pathsFile() },
     { path: 'server/src/store/schema.sql', text: schemaFile(await dumpSchema(client)) },
   ];
@@ -86,6 +89,65 @@ Every error of the API is \`application/problem+json\` (RFC 9457). Branch on \`c
 The SDK throws each of them as a \`PunctualError\` with the same code; the CLI prints the meaning.
 
 ${table(['code', 'status', 'meaning'], rows)}
+`;
+}
+
+interface Metric {
+  name: string;
+  type: string;
+  help: string;
+  labelNames: readonly string[];
+}
+
+/** What GET /metrics offers. */
+export function offeredMetrics(): Metric[] {
+  // prom-client knows type and help of its metrics, though its types do not say so.
+  return openMetrics(noReadings).registry.getMetricsAsArray() as unknown as Metric[];
+}
+
+export function metricsDoc(metrics: readonly Metric[] = offeredMetrics()): string {
+  const rows = (isOurs: boolean): string[][] =>
+    metrics
+      .filter(({ name }) => name.startsWith('punctual_') === isOurs)
+      .map(({ name, type, labelNames, help }) => [
+        `\`${name}\``,
+        type,
+        labelNames.map((label) => `\`${label}\``).join(' '),
+        help,
+      ]);
+  return `${notice('server/src/base/metrics.ts')}
+# Metrics
+
+\`GET /metrics\` of each server, in the text format of Prometheus. Where servers ask for API keys it needs one of the role
+viewer. Scraping is cheap and never waits for more than a second: counters are memory, and figures of the whole house are read
+at most every five seconds, only when somebody scrapes, by statements that stop at a bound. While the database does not answer,
+the last figures stand and \`punctual_figures_age_seconds\` grows.
+
+\`\`\`yaml
+# prometheus.yml
+scrape_configs:
+  - job_name: punctual
+    authorization: { credentials_file: /etc/prometheus/punctual.key }
+    static_configs: [{ targets: ["server-1:7600", "server-2:7600"] }]
+rule_files: [punctual-rules.yml] # ops/prometheus-rules.yml
+\`\`\`
+
+[ops/prometheus-rules.yml](../ops/prometheus-rules.yml) holds alert rules with what to do about each,
+[ops/grafana-dashboard.json](../ops/grafana-dashboard.json) a dashboard to import into Grafana.
+
+Counters and histograms count what this server did: add them up over servers. Figures that are the same on all servers are
+those of the database: take their maximum. No label holds an id, a key or the name of a user. Names of queues and types are
+values of labels for the first fifty, all others are \`other\`.
+
+## Of Punctual
+
+${table(['metric', 'kind', 'labels', 'meaning'], rows(true))}
+
+## Of the process
+
+Those of the library [prom-client](https://github.com/siimon/prom-client), on Linux.
+
+${table(['metric', 'kind', 'labels', 'meaning'], rows(false))}
 `;
 }
 

@@ -49,6 +49,8 @@ export interface StockWorkerOptions {
   secretsDir?: string | null;
   logger?: Logger | undefined;
   onEvent?: ((event: WorkerEvent) => void) | undefined;
+  /** Waited for when it has stopped, before a signal ends the process. */
+  onStopped?: (() => Promise<void>) | undefined;
 }
 
 export async function startStockWorker(options: StockWorkerOptions): Promise<Worker> {

@@ -6,6 +6,7 @@ import { locally, type Session } from '../session.ts';
 import { tellFirstKey } from '../start/first_key.ts';
 import { checkPort } from '../start/port.ts';
 import { watchSignals } from '../start/signals.ts';
+import { openTelemetry } from '../telemetry.ts';
 
 export function addServer(command: Command): void {
   command
@@ -25,8 +26,9 @@ async function serve({ config, output }: Session): Promise<void> {
   const stopping = watchSignals();
   void stopping.insisted.then(() => process.exit(130));
   await checkPort(config.host, config.port);
+  const telemetry = await openTelemetry('punctual-server', output);
   const { startServer } = await import('@punctual/server');
-  const server = await startServer(config, { databaseUrl });
+  const server = await startServer(config, { databaseUrl, ...telemetry });
   try {
     if (output.asJson) output.jsonLine({ url: server.url, pid: process.pid, server_id: server.serverId });
     else output.line(`Punctual server ${server.serverId} answers at ${server.url}, on ${hideSecret(databaseUrl)}`);
@@ -34,5 +36,7 @@ async function serve({ config, output }: Session): Promise<void> {
     await stopping.asked;
   } finally {
     await server.stop();
+    await telemetry?.stop();
+    telemetry?.leave();
   }
 }

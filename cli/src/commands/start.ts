@@ -15,6 +15,7 @@ import { type KeptPostgres, keepPostgres } from '../start/postgres.ts';
 import { refuse } from '../start/refuse.ts';
 import { publishRunning, removeRunning } from '../start/running.ts';
 import { type Stopping, watchSignals } from '../start/signals.ts';
+import { openTelemetry, type Telemetry } from '../telemetry.ts';
 import { now } from '../time.ts';
 import { version } from '../version.ts';
 
@@ -27,6 +28,7 @@ interface Parts {
   postgres?: KeptPostgres;
   server?: { stop(): Promise<void> };
   worker?: BuiltinWorker;
+  telemetry?: Telemetry | null;
 }
 
 export function addStart(command: Command): void {
@@ -59,6 +61,7 @@ async function start(session: Session): Promise<number> {
   } finally {
     await stopInOrder(parts, session.output);
     leave(parts, folder);
+    parts.telemetry?.leave();
   }
 }
 
@@ -72,8 +75,9 @@ async function runUntilAsked(session: Session, parts: Parts, { folder, stopping 
   const say = (text: string) => output.remark(`punctual: ${text}`);
   const databaseUrl = await openDatabase(session, parts, folder);
   if (stopping.isAsked) return 0;
+  parts.telemetry = await openTelemetry('punctual-server', output);
   const { startServer } = await import('@punctual/server');
-  const server = await startServer(quieter(config), { databaseUrl });
+  const server = await startServer(quieter(config), { databaseUrl, ...parts.telemetry });
   parts.server = server;
   if (stopping.isAsked) return 0;
   parts.worker = startBuiltin({ url: server.url, apiKey: server.workerKey, say });
@@ -133,7 +137,7 @@ function quieter(config: Config): Config {
 }
 
 async function stopInOrder(parts: Parts, output: Output): Promise<void> {
-  for (const part of [parts.worker, parts.server, parts.postgres]) {
+  for (const part of [parts.worker, parts.server, parts.telemetry, parts.postgres]) {
     try {
       await part?.stop();
     } catch (error) {

@@ -12,6 +12,7 @@ import { drainMessage, readyMessage } from '../start/builtin.ts';
 import { killDescendants } from '../start/descendants.ts';
 import { shellSettings } from '../start/shell_settings.ts';
 import { watchSignals } from '../start/signals.ts';
+import { openTelemetry } from '../telemetry.ts';
 
 interface Given {
   id?: string;
@@ -118,6 +119,7 @@ async function work({ config, output, url, apiKey }: Session, given: Given): Pro
   });
   const [allowShell, allowBinary] = [given.allowShell ?? config.allow_shell, given.allowBinary ?? config.allow_binary];
   const programs = allowShell || allowBinary ? await probeIsolation(shellSettings(config)) : null;
+  const telemetry = await openTelemetry('punctual-worker', output);
   const worker = await startStockWorker({
     url,
     ...(apiKey === null ? {} : { apiKey }),
@@ -133,6 +135,7 @@ async function work({ config, output, url, apiKey }: Session, given: Given): Pro
     webhookSecret: config.webhook_secret,
     secretsDir: config.secrets_dir,
     stopGraceMs: config.stop_grace_ms,
+    onStopped: async () => telemetry?.stop(),
     onEvent: (event) => void (event.type === 'stopped' && dismiss()),
     handleSignals: true, // it drains at SIGTERM and Ctrl-C and ends this process, at once at the second
   });

@@ -154,6 +154,17 @@ function RunFacts({ run, job }: { run: Run; job: Job | undefined }) {
         <Duration run={run} />
       </Fact>
       <Fact name="Made by">{run.cause.replace('_', ' ')}</Fact>
+      {run.trace_id !== undefined && (
+        <Fact name="Trace">
+          {run.trace_url === undefined ? (
+            <code>{run.trace_id}</code>
+          ) : (
+            <a href={run.trace_url} target="_blank" rel="noreferrer">
+              {run.trace_id.slice(0, 8)}…
+            </a>
+          )}
+        </Fact>
+      )}
       {run.user_id !== null && (
         <Fact name="User">
           <a href={to('runs', { user_id: run.user_id })}>{run.user_id}</a>

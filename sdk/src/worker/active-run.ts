@@ -13,6 +13,7 @@ import { RunCheckpoints } from './run-checkpoints.ts';
 import { type RunClock, realClock } from './run-clock.ts';
 import { type Log, type LogRoom, RunLog } from './run-log.ts';
 import { RunProgress } from './run-progress.ts';
+import { type RunSpan, type SpanEnd, startRunSpan } from './run-span.ts';
 import { findSecret, formsOf, type Secrets } from './secrets.ts';
 
 /** What a handler gets beside its run. */
@@ -22,6 +23,8 @@ export interface RunContext {
   readonly signal: AbortSignal;
   /** Lines that belong to this run. */
   readonly log: Log;
+  /** The trace it belongs to, as the header `traceparent` for what it calls; undefined when it belongs to none. */
+  readonly traceparent: string | undefined;
   /**
    * A secret of this worker, by its name: capital letters, digits and _. It is hidden in all that the run says from then on.
    * Rejects with a FatalError when the worker does not have it.
@@ -73,6 +76,7 @@ export interface ActiveRunDeps {
   clock?: RunClock | undefined;
 }
 
+const max_span_error_chars = 500;
 const notCommitted = 'The transaction in which the handler completed the run was not committed.';
 
 export class ActiveRun implements RunContext {
@@ -87,6 +91,8 @@ export class ActiveRun implements RunContext {
   #progress: RunProgress | null = null;
   #endWatch: (() => void) | null = null;
   #aborted: RunAbortedError | null = null;
+  #span: RunSpan | null = null;
+  #spanEnded = false;
   #cancelled = false;
   /** Only a transaction of the handler's own can make it a success. */
   #completing = false;
@@ -121,6 +127,10 @@ export class ActiveRun implements RunContext {
       clock: this.#clock,
     });
     return this.#log;
+  }
+
+  get traceparent(): string | undefined {
+    return this.#span === null ? this.run.traceparent : this.#span.traceparent;
   }
 
   get redactor(): Redactor {
@@ -183,9 +193,11 @@ export class ActiveRun implements RunContext {
     this.#watch(this.run.timeout_ms, () =>
       this.abort('timed_out', `The attempt took longer than its timeout of ${this.run.timeout_ms} ms.`),
     );
+    const span = startRunSpan(this.run);
+    this.#span = span;
     let value: unknown;
     try {
-      value = handler(this.run, this);
+      value = span === null ? handler(this.run, this) : span.within(() => handler(this.run, this));
     } catch (error) {
       this.#failed(error);
       return;
@@ -211,12 +223,14 @@ export class ActiveRun implements RunContext {
   abandon(): void {
     if (this.#closed) return;
     this.#close();
+    this.#endSpan('failed', this.#aborted ?? 'The handler does not end.');
     this.#deps.outbox.stuckOutcome(this.key, this.#abortedText(null));
   }
 
   /** Nothing of this attempt counts any more. */
   #lose(message: string | undefined): void {
     this.#closed = true;
+    this.#endSpan('lease_lost', message);
     this.#progress?.close();
     this.#checkpoints?.close(new RunAbortedError('lease_lost', message), { isLost: true });
   }
@@ -241,7 +255,18 @@ export class ActiveRun implements RunContext {
     this.#log?.arrived(chars);
   }
 
+  /** What an encrypted job says is nobody else's to store; what is secret is hidden, as everywhere. */
+  #endSpan(how: SpanEnd, error?: unknown): void {
+    if (this.#span === null || this.#spanEnded) return;
+    this.#spanEnded = true;
+    const words = error instanceof Error ? error.message : typeof error === 'string' ? error : undefined;
+    const shown = words === undefined || this.run.encrypted === true ? undefined : this.#hide(words);
+    this.#span.end(how, shown?.slice(0, max_span_error_chars));
+  }
+
   #succeeded(value: unknown): void {
+    const late = this.#aborted?.reason === 'timed_out';
+    this.#endSpan(late ? 'failed' : 'success', late ? this.#aborted : undefined);
     this.#end(() => {
       if (this.#aborted?.reason === 'timed_out') return this.#abortedText(null);
       // Nobody here knows whether that transaction was committed. The server does: a run that has ended stays as it is.
@@ -250,6 +275,8 @@ export class ActiveRun implements RunContext {
   }
 
   #failed(error: unknown): void {
+    const snoozed = error instanceof Snooze && this.#aborted?.reason !== 'timed_out';
+    this.#endSpan(this.#cancelled ? 'cancelled' : snoozed ? 'snoozed' : 'failed', this.#aborted ?? error);
     this.#end(() => {
       if (this.#cancelled) return cancelledText(this.run, error instanceof Snooze ? this.#aborted : error, this.#hide);
       if (error instanceof Snooze && this.#aborted?.reason !== 'timed_out') return snoozedText(this.run, error);

@@ -61,6 +61,8 @@ export interface WorkerOptions {
   /** Where to write what the operator should know; warnings and errors go to standard error unless given. */
   logger?: Logger | undefined;
   onEvent?: ((event: WorkerEvent) => void) | undefined;
+  /** Waited for when it has stopped, before a signal ends the process: to send the last spans, say. */
+  onStopped?: (() => Promise<void>) | undefined;
 }
 
 /** Takes runs from a server and gives them to handlers, from `start()` until `stop()`. */
@@ -197,6 +199,7 @@ export class Worker {
     this.#client?.close();
     this.#forgetSignals?.();
     this.#event({ type: 'stopped' });
+    await this.#options.onStopped?.();
   }
 
   #receive(message: FromThread): void {

@@ -26,6 +26,7 @@ import { record } from './audited.ts';
 import { idShape, makeCursor, readCursor } from './cursor.ts';
 import { register } from './register.ts';
 import type { ApiParts } from './server.ts';
+import { submitTraced } from './traced.ts';
 import { checker } from './validation.ts';
 
 export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
@@ -54,13 +55,14 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     const chosen = chosenId(headers['idempotency-key'], segments);
     // The body is hashed only where the hash is needed: a job whose id was chosen is compared with the one that has it.
     const key = () => submitKey(headers['idempotency-key'], hashes, request.bodyText, caller);
-    const { jobs, replayed } =
+    const { jobs, replayed } = await submitTraced(headers.traceparent, [job], async (some) =>
       job.unique === null
-        ? await submitter.submit(
-            await withNeeds(parts, [job], [body], { bulk: false, owner: caller.user_id }),
+        ? submitter.submit(
+            await withNeeds(parts, some, [body], { bulk: false, owner: caller.user_id }),
             chosen ?? key(),
           )
-        : await uniqueSubmitter.submit([job], withId(key(), chosen?.job_id ?? null));
+        : uniqueSubmitter.submit(some, withId(key(), chosen?.job_id ?? null)),
+    );
     if (replayed) reply.header('idempotency-replayed', 'true');
     return jobs[0] as (typeof jobs)[0];
   });
@@ -76,11 +78,14 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
           ? await named(`jobs[${i}]`, withSchedule(job, (body as BulkRequest).jobs[i] as CreateJob, preparer))
           : job,
       );
-    const ready = await withNeeds(parts, jobs, (body as BulkRequest).jobs, { bulk: true, owner: caller.user_id });
     const key = submitKey(headers['idempotency-key'], hashes, request.bodyText, caller);
-    const submitted = jobs.every(({ unique }) => unique === null)
-      ? await submitter.submit(ready, key)
-      : await uniqueSubmitter.submit(jobs, withId(key, null));
+    const needs = { bulk: true, owner: caller.user_id };
+    const submitted = await submitTraced(headers.traceparent, jobs, async (some) => {
+      const ready = await withNeeds(parts, some, (body as BulkRequest).jobs, needs);
+      return jobs.every(({ unique }) => unique === null)
+        ? submitter.submit(ready, key)
+        : uniqueSubmitter.submit(some, withId(key, null));
+    });
     if (submitted.replayed) reply.header('idempotency-replayed', 'true');
     return { jobs: submitted.jobs };
   });

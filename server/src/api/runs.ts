@@ -13,6 +13,7 @@ import type { FastifyInstance } from 'fastify';
 import { kindOf, segmentOf } from '../base/ids.ts';
 import { hidden, type Show } from '../base/vault.ts';
 import { explainRun } from '../dispatch/explain.ts';
+import { fillTraceUrl } from '../rules/trace_url.ts';
 import { getCheckpoint } from '../store/checkpoints.ts';
 import type { Queryable } from '../store/database.ts';
 import { redriveOne } from '../store/dead_letters.ts';
@@ -36,6 +37,7 @@ export function isRunId(id: string, segments: number): boolean {
 export function registerRuns(
   app: FastifyInstance,
   {
+    config,
     db,
     vault,
     lanes,
@@ -98,7 +100,10 @@ export function registerRuns(
   register(app, runRoutes.listRuns, ({ query }) => list(query));
   register(app, runRoutes.listExecutions, ({ query }) => list(query));
   register(app, runRoutes.getRun, async ({ params, query }) => {
-    const run = await requireRun(params.run_id, showIf(query.reveal));
+    const found = await requireRun(params.run_id, showIf(query.reveal));
+    const { trace_id } = found;
+    const isShown = trace_id !== undefined && config.trace_url !== null;
+    const run = isShown ? { ...found, trace_url: fillTraceUrl(config.trace_url, trace_id) } : found;
     return run.status === 'BLOCKED' ? { ...run, waits_for: await listPendingNeeds(db, run.job_id) } : run;
   });
   register(app, explainRoutes.explainRun, async ({ params, caller: { user_id } }) => {

@@ -13,6 +13,7 @@ import type { Vault } from '../base/vault.ts';
 import type { Config } from '../config.ts';
 import type { Admitter } from '../dispatch/admit.ts';
 import type { Announcer } from '../dispatch/announce.ts';
+import type { Figures } from '../dispatch/figures.ts';
 import type { Flow } from '../dispatch/flow.ts';
 import type { Followers } from '../dispatch/followers.ts';
 import type { StatsBoard } from '../dispatch/stats.ts';
@@ -69,6 +70,7 @@ export interface ApiParts {
   editor: ScheduleEditor;
   flow: Flow;
   stats: StatsBoard;
+  figures: Figures;
   serverId: string;
   databaseVersion: string;
   /** A schedule of the segment may have a time now. */

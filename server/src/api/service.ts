@@ -12,7 +12,7 @@ const readyDeadlineMs = 2_000;
 
 export function registerService(
   app: FastifyInstance,
-  { config, db, metrics, serverId, databaseVersion }: ApiParts,
+  { config, db, metrics, figures, serverId, databaseVersion }: ApiParts,
 ): void {
   register(app, serviceRoutes.getHealth, async () => ({ status: 'ok' as const }));
   register(app, serviceRoutes.getReady, async () => {
@@ -26,6 +26,7 @@ export function registerService(
   }));
 
   app.get('/metrics', { config: { access: { role: 'viewer', rows: 'all' } } }, async (_, reply) => {
+    await figures.refresh();
     reply.header('content-type', metrics.registry.contentType);
     return metrics.registry.metrics();
   });

@@ -27,6 +27,7 @@ import { idShape, makeCursor, numberShape, readCursor } from './cursor.ts';
 import { ownKey } from './own.ts';
 import { register } from './register.ts';
 import type { ApiParts } from './server.ts';
+import { submitTraced, traced } from './traced.ts';
 import { checker } from './validation.ts';
 
 export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
@@ -58,13 +59,17 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
     const given = headers['idempotency-key'];
     const key = given === undefined ? undefined : ownKey(caller, given);
     const segment = key === undefined ? turn++ % segments : segmentOfKey(`workflow ${key}`, segments);
-    const { workflow_id, replayed, outlook } = await createWorkflow(workflows.parts, {
-      ...text,
-      graph,
-      workflow_id: newId('workflow', segment),
-      encrypted: body.encrypted === true,
-      once: key === undefined ? null : { key, ...hashesOf(vault, body, request.bodyText) },
-    });
+    const once = key === undefined ? null : { key, ...hashesOf(vault, body, request.bodyText) };
+    const { workflow_id, replayed, outlook } = await traced(
+      headers.traceparent,
+      { type: 'workflow' },
+      async (traceparent) => {
+        const encrypted = body.encrypted === true;
+        const wanted = { ...text, graph, workflow_id: newId('workflow', segment), encrypted, traceparent, once };
+        const answer = await createWorkflow(workflows.parts, wanted);
+        return { answer, ids: { workflow_id: answer.workflow_id } };
+      },
+    );
     workflows.follow(outlook);
     if (replayed) reply.header('idempotency-replayed', 'true');
     return { workflow_id };
@@ -75,7 +80,7 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
     const key = headers['idempotency-key'];
     const once =
       key === undefined ? null : { user_id: caller.user_id ?? '', key, ...hashesOf(vault, body, request.bodyText) };
-    const { jobs, replayed } = await submitter.submit([job], once);
+    const { jobs, replayed } = await submitTraced(headers.traceparent, [job], (some) => submitter.submit(some, once));
     if (replayed) reply.header('idempotency-replayed', 'true');
     return jobs[0] as (typeof jobs)[0];
   });

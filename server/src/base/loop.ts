@@ -17,6 +17,7 @@ export interface LoopOptions {
   log: Logger;
   /** One pass. It may answer in how many ms it wants to be called again. */
   pass: (signal: AbortSignal) => Promise<number | void>;
+  onFailed?: () => void;
 }
 
 const maxPauseAfterErrorMs = 5_000;
@@ -51,6 +52,7 @@ export function startLoop(options: LoopOptions): Loop {
       } catch (error) {
         if (stopping.signal.aborted) return;
         failures++;
+        options.onFailed?.();
         if (failures === 1 || failures % 100 === 0) {
           options.log.error(
             { loop: options.name, err: error, failures, ms: monotonicMs() - began },

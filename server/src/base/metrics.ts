@@ -1,122 +1,115 @@
-// What the server counts, in base units and with few labels; GET /metrics shows it. One registry per server.
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+// What the server counts, in base units and with few labels; GET /metrics shows it and docs/metrics.md is made from it. One
+// registry per server. Whoever reads it waits for nothing: figures of the whole house are those last read (dispatch/figures.ts).
+import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { DatabaseClock } from './database_clock.ts';
+import { FewLabels } from './few_labels.ts';
+import { FastHistogram } from './histogram.ts';
+import { maxNames, type Readings, registerReadings } from './readings.ts';
 
 export type Metrics = ReturnType<typeof openMetrics>;
 
-export function openMetrics(gauges: {
-  idleSlots: () => number;
-  connectedWorkers: () => number;
-  waitingSubmits: () => number;
-  waitingForLimit: () => number;
-  alertsFiring: () => number;
-}) {
+const short = [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const long = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600];
+const batch = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+
+export function openMetrics(readings: Readings) {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  const gauge = (name: string, help: string, read: () => number): Gauge =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect: function () {
-        this.set(read());
-      },
-    });
-  gauge('punctual_idle_slots', 'Free slots of the workers connected to this server', gauges.idleSlots);
-  gauge('punctual_connected_workers', 'Workers connected to this server', gauges.connectedWorkers);
-  gauge('punctual_waiting_submits', 'Jobs in memory that are being written', gauges.waitingSubmits);
-  gauge(
-    'punctual_runs_waiting_for_limit',
-    'Due runs that wait for room under a key or a fair share',
-    gauges.waitingForLimit,
-  );
-  gauge('punctual_alerts_firing', 'Alerts that go on, as this server last saw it', gauges.alertsFiring);
+  registerReadings(registry, readings);
+  const counter = (name: string, help: string): Counter => new Counter({ name, help, registers });
+  const by = <Label extends string>(label: Label, name: string, help: string): Counter<Label> =>
+    new Counter({ name, help, labelNames: [label], registers });
+  const histogram = (name: string, help: string, buckets: number[]): Histogram =>
+    new Histogram({ name, help, buckets, registers });
+  return {
+    registry,
+    databaseClock: new DatabaseClock(),
+    jobsCreated: counter('punctual_jobs_created_total', 'Jobs created'),
+    submitBatch: histogram('punctual_submit_batch_jobs', 'Jobs written in one statement', batch),
+    runsStarted: counter('punctual_runs_started_total', 'Runs leased to workers'),
+    runsEnded: by('outcome', 'punctual_runs_total', 'Attempts settled, by outcome'),
+    runsHandedOver: counter(
+      'punctual_runs_handed_over_total',
+      'Runs leased by the statement that created them, without a claim',
+    ),
+    runsAdmitted: counter(
+      'punctual_runs_admitted_total',
+      'Runs that this server gave a place under their key or fair share',
+    ),
+    runsDropped: counter('punctual_runs_dropped_total', 'Due runs that a gate dropped'),
+    runsReaped: counter('punctual_runs_reaped_total', 'Runs taken back from lost workers'),
+    runsGivenBack: counter('punctual_runs_given_back_total', 'Grants that never reached their worker'),
+    leaseLost: counter('punctual_lease_lost_total', 'Writes refused because the lease had moved on'),
+    workersLost: counter('punctual_workers_lost_total', 'Workers that did not renew their lease'),
+    occurrences: by(
+      'outcome',
+      'punctual_occurrences_total',
+      'Nominal times of schedules, by what became of them: run, or the reason why not',
+    ),
+    pruned: by('table', 'punctual_pruned_rows_total', 'Rows that retention removed, by table'),
+    deliveries: by(
+      'outcome',
+      'punctual_deliveries_total',
+      'Attempts of this server to deliver alerts and events, by outcome: delivered, failed (to be tried again), dead',
+    ),
+    loopFailures: by('loop', 'punctual_loop_failures_total', 'Passes of background loops that failed, by loop'),
+    databaseErrors: counter(
+      'punctual_database_errors_total',
+      'Queries that failed because the database did not answer',
+    ),
+    statementSeconds: histogram(
+      'punctual_database_statement_duration_seconds',
+      'Time from sending a statement to its answer',
+      short,
+    ),
+    poolWaitSeconds: histogram(
+      'punctual_database_pool_wait_seconds',
+      'Time that a statement or transaction waited for a connection',
+      short,
+    ),
+    observeStart: observer(registry, {
+      name: 'punctual_run_start_lateness_seconds',
+      help: `Time from when a run was due to its lease, by queue (${maxNames} of them, then other)`,
+      label: 'queue',
+      buckets: [0.001, 0.0025, ...long],
+    }),
+    observeAttempt: observer(registry, {
+      name: 'punctual_attempt_duration_seconds',
+      help: `Time from the lease to the outcome that its worker reported to the same server, by type (${maxNames} of them, then other)`,
+      label: 'type',
+      buckets: long,
+    }),
+    observeRequest: requestObserver(registry),
+  };
+}
+
+function observer(
+  registry: Registry,
+  options: ConstructorParameters<typeof FastHistogram>[0],
+): (name: string, seconds: number, times?: number) => void {
+  const histogram = new FastHistogram(options, registry);
+  const names = new FewLabels(maxNames);
+  return (name, seconds, times) => histogram.observe(names.of(name), seconds, times);
+}
+
+function requestObserver(registry: Registry): (operation: string, status: number, seconds: number) => void {
   const requests = new Map<string, Histogram.Internal<'operation' | 'status'>>();
   const requestSeconds = new Histogram({
     name: 'punctual_http_request_duration_seconds',
     help: 'Time to answer a request, sync apart',
     labelNames: ['operation', 'status'],
-    buckets: [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-    registers,
+    buckets: short,
+    registers: [registry],
   });
-  return {
-    registry,
-    jobsCreated: new Counter({ name: 'punctual_jobs_created_total', help: 'Jobs created', registers }),
-    runsStarted: new Counter({ name: 'punctual_runs_started_total', help: 'Runs leased to workers', registers }),
-    runsEnded: new Counter({
-      name: 'punctual_runs_total',
-      help: 'Attempts settled, by outcome',
-      labelNames: ['outcome'],
-      registers,
-    }),
-    runsHandedOver: new Counter({
-      name: 'punctual_runs_handed_over_total',
-      help: 'Runs leased by the statement that created them, without a claim',
-      registers,
-    }),
-    runsAdmitted: new Counter({
-      name: 'punctual_runs_admitted_total',
-      help: 'Runs that this server gave a place under their key or fair share',
-      registers,
-    }),
-    occurrences: new Counter({
-      name: 'punctual_occurrences_total',
-      help: 'Nominal times of schedules, by what became of them: run, or the reason why not',
-      labelNames: ['outcome'] as const,
-      registers,
-    }),
-    runsDropped: new Counter({
-      name: 'punctual_runs_dropped_total',
-      help: 'Due runs that a gate dropped',
-      registers,
-    }),
-    leaseLost: new Counter({
-      name: 'punctual_lease_lost_total',
-      help: 'Writes refused because the lease had moved on',
-      registers,
-    }),
-    runsReaped: new Counter({
-      name: 'punctual_runs_reaped_total',
-      help: 'Runs taken back from lost workers',
-      registers,
-    }),
-    runsGivenBack: new Counter({
-      name: 'punctual_runs_given_back_total',
-      help: 'Grants that never reached their worker',
-      registers,
-    }),
-    pruned: new Counter({
-      name: 'punctual_pruned_rows_total',
-      help: 'Rows that retention removed, by table',
-      labelNames: ['table'] as const,
-      registers,
-    }),
-    deliveries: new Counter({
-      name: 'punctual_deliveries_total',
-      help: 'Attempts of this server to deliver alerts and events, by outcome: delivered, failed (to be tried again), dead',
-      labelNames: ['outcome'] as const,
-      registers,
-    }),
-    databaseErrors: new Counter({
-      name: 'punctual_database_errors_total',
-      help: 'Queries that failed because the database did not answer',
-      registers,
-    }),
-    submitBatch: new Histogram({
-      name: 'punctual_submit_batch_jobs',
-      help: 'Jobs written in one statement',
-      buckets: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000],
-      registers,
-    }),
-    observeRequest: (operation: string, status: number, seconds: number) => {
-      // Looking labels up by name costs more than observing: keep the child.
-      const key = `${operation} ${status}`;
-      let child = requests.get(key);
-      if (child === undefined) {
-        child = requestSeconds.labels({ operation, status: String(status) });
-        requests.set(key, child);
-      }
-      child.observe(seconds);
-    },
+  return (operation, status, seconds) => {
+    // Looking labels up by name costs more than observing: keep the child.
+    const key = `${operation} ${status}`;
+    let child = requests.get(key);
+    if (child === undefined) {
+      child = requestSeconds.labels({ operation, status: String(status) });
+      requests.set(key, child);
+    }
+    child.observe(seconds);
   };
 }

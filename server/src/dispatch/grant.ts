@@ -3,10 +3,12 @@
 // A run is leased by what was known of its gate when the claim began, and much may have happened since: the claim waited for
 // the database, or the whole process stood still. So before it is sent, what is known of gates must be less than a second old;
 // a run whose gate has closed is put back, where it was in the order.
-import { PunctualError } from '@punctual/contract';
+import { isTracing, PunctualError, parseTraceparent } from '@punctual/contract';
+import { monotonicMs } from '../base/clock.ts';
 import { groupBySegment, segmentOf } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import { noteWait } from '../base/tracing.ts';
 import { isSealed, type Vault } from '../base/vault.ts';
 import type { FlowTable } from '../rules/flow.ts';
 import type { ClaimedRun } from '../store/claim.ts';
@@ -14,10 +16,14 @@ import type { Database } from '../store/database.ts';
 import type { Lane, Lanes } from '../store/lanes.ts';
 import { type Settlement, settleRuns } from '../store/settle.ts';
 import type { Flow } from './flow.ts';
+import { Lateness } from './lateness.ts';
 import { openRun } from './seal.ts';
 import type { Session } from './sessions.ts';
 import { settleAstray, settleUndecryptable } from './settle.ts';
 import type { Starts } from './starts.ts';
+
+/** Ids of runs that one log line names. */
+const maxLoggedRuns = 20;
 
 export interface GranterParts {
   db: Database;
@@ -56,7 +62,10 @@ export class Granter {
     const isClosed = await this.#closedSince(by);
     const told = new Set<Session>();
     const astray: Settlement[] = [];
+    const grantedAt = monotonicMs();
+    const lateness = new Lateness(metrics);
     const awaited = this.#parts.awaited(segmentOf(first.run_id));
+    const traces = isTracing();
     for (const { run, lane } of this.#highestFirst(runs)) {
       const { run_id } = run;
       const session = slots[run.slot - 1] as Session;
@@ -70,12 +79,16 @@ export class Granter {
         astray.push(settleUndecryptable({ run_id, lease_id }, granted.message));
         continue;
       }
-      session.held.set(run_id, { lease_id, call: 0, lane_id: run.lane_id, keeps: run.kept !== undefined, sealed_job });
-      const json = grantJson(granted, lane, { lease_id, awaited, encrypted: sealed_job !== null });
+      const { lane_id } = run;
+      session.held.set(run_id, { lease_id, call: 0, lane_id, grantedAt, keeps: run.kept !== undefined, sealed_job });
+      const traceparent = traces ? noteWait({ ...lane, ...run, again: run.kept !== undefined }) : run.traceparent;
+      const json = grantJson(granted, lane, { lease_id, awaited, encrypted: sealed_job !== null, traceparent });
       session.outbox.push({ lease: { run_id, lease_id }, json });
       told.add(session);
-      starts.note(run.lane_id);
+      starts.note(lane_id);
+      lateness.note(lane.queue, run.due_at);
     }
+    lateness.end();
     metrics.runsStarted.inc(runs.length - astray.length);
     for (const session of told) session.parked?.answer();
     if (astray.length > 0) await this.#putBack(astray, slots);
@@ -87,8 +100,12 @@ export class Granter {
       return openRun(this.#parts.vault, run);
     } catch (error) {
       if (!(error instanceof PunctualError)) throw error;
-      const { run_id, job_id } = run;
-      this.#parts.log.warn({ run_id, job_id, reason: error.message }, 'a run cannot be decrypted and does not start');
+      const { run_id, job_id, traceparent } = run;
+      const trace_id = parseTraceparent(traceparent)?.traceId;
+      this.#parts.log.warn(
+        { run_id, job_id, trace_id, reason: error.message },
+        'a run cannot be decrypted and does not start',
+      );
       return error;
     }
   }
@@ -116,7 +133,8 @@ export class Granter {
       } catch (error) {
         // They stand under a session that has ended, where the reaper finds them, or that does not know them and will be asked.
         for (const session of new Set(slots)) compareSoon(session);
-        log.warn({ err: error }, 'runs not put back; it is done later');
+        const run_ids = settlements.slice(0, maxLoggedRuns).map(({ run_id }) => run_id);
+        log.warn({ err: error, runs: settlements.length, run_ids }, 'runs not put back; it is done later');
       }
     }
   }
@@ -134,11 +152,18 @@ export function compareSoon(session: Session): void {
   session.parked?.answer();
 }
 
+interface GrantFacts {
+  lease_id: string;
+  awaited: boolean;
+  encrypted: boolean;
+  traceparent: string | null;
+}
+
 /** The payload and the executor are JSON already and are carried through as they came. */
 function grantJson(
   run: ClaimedRun,
   lane: Lane,
-  { lease_id: leaseId, awaited, encrypted }: { lease_id: string; awaited: boolean; encrypted: boolean },
+  { lease_id: leaseId, awaited, encrypted, traceparent }: GrantFacts,
 ): string {
   const executor = run.executor === null ? '' : `,"executor":${run.executor}`;
   return (
@@ -146,7 +171,7 @@ function grantJson(
     `"type":"${lane.type}","queue":"${lane.queue}","priority":${lane.priority},"user_id":${JSON.stringify(run.user_id)},` +
     `"attempt_number":${run.attempt},"max_attempts":${run.max_retries + 1},"timeout_ms":${run.timeout_ms},` +
     `"due_at":"${rfc3339(run.due_at)}","scheduled_for":"${rfc3339(run.scheduled_for ?? run.due_at)}","fence":${run.fence}` +
-    `${executor}${checkpointJson(run)}${awaited ? ',"awaited":true' : ''}${encrypted ? ',"encrypted":true' : ''},"payload":${run.payload ?? 'null'}}`
+    `${executor}${traceparent === null ? '' : `,"traceparent":"${traceparent}"`}${checkpointJson(run)}${awaited ? ',"awaited":true' : ''}${encrypted ? ',"encrypted":true' : ''},"payload":${run.payload ?? 'null'}}`
   );
 }
 

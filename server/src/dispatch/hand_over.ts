@@ -34,7 +34,7 @@ function toGranted(rows: readonly NewJob[], { granted, won }: CreatedJobs): Clai
   const runs: ClaimedRun[] = [];
   for (const [i, { job, job_id, run_id, lane_id, submission }] of rows.entries()) {
     if (granted === null || (submission !== null && !kept.has(submission))) continue;
-    const { name, user_id, payload, max_retries, timeout_ms } = job;
+    const { name, user_id, payload, traceparent = null, max_retries, timeout_ms } = job;
     const fence = String(granted.fence + i + 1);
     const fixed = { slot: 1, attempt: 1, scheduled_for: null, executor: null, flag: null };
     runs.push({
@@ -47,6 +47,7 @@ function toGranted(rows: readonly NewJob[], { granted, won }: CreatedJobs): Clai
       name,
       user_id,
       payload,
+      traceparent,
       max_retries,
       timeout_ms,
     });

@@ -7,6 +7,8 @@ import type { Database } from '../store/database.ts';
 import { endedSessions, expireSessions, reapRuns } from '../store/workers.ts';
 
 const maxReapRuns = 1000;
+/** Ids of runs that one log line names. */
+const maxLoggedRuns = 20;
 /** Longer than any claim can be under way: a claim for a session may commit after the session ended. */
 const sweepMarginMs = 30_000;
 
@@ -26,18 +28,21 @@ export async function reapOnce(options: {
   const { db, log, metrics } = options;
   const expired = await expireSessions(db);
   for (const session of expired) log.warn(session, 'worker lost: it did not renew its lease');
+  metrics.workersLost.inc(expired.length);
   const reaped: Reaped = { sessions: expired.map((session) => session.session_id), runs: 0, segments: new Set() };
   const ended = await endedSessions(db, options.queryTimeoutMs + sweepMarginMs);
   if (ended.length === 0) return reaped;
+  const runIds: string[] = [];
   for (let segment = 0; segment < options.segments; segment++) {
-    let taken: number;
+    let taken: { run_id: string }[];
     do {
       taken = await reapRuns(db, segment, ended, maxReapRuns);
-      reaped.runs += taken;
-      if (taken > 0) reaped.segments.add(segment);
-    } while (taken === maxReapRuns);
+      reaped.runs += taken.length;
+      if (taken.length > 0) reaped.segments.add(segment);
+      runIds.push(...taken.slice(0, maxLoggedRuns - runIds.length).map(({ run_id }) => run_id));
+    } while (taken.length === maxReapRuns);
   }
-  if (reaped.runs > 0) log.warn({ runs: reaped.runs }, 'runs taken back from lost workers');
+  if (reaped.runs > 0) log.warn({ runs: reaped.runs, run_ids: runIds }, 'runs taken back from lost workers');
   metrics.runsReaped.inc(reaped.runs);
   return reaped;
 }

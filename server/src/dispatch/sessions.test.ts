@@ -23,7 +23,7 @@ test('a run that was reported takes no slot, also when a call that left before s
   const session = open();
   session.held.set(run, { lease_id: 'l', call: 1, lane_id: 7 });
   const ended = noteReported(session, call({ n: 2, outcomes: [{ run_id: run, lease_id: 'l', status: 'SUCCESS' }] }));
-  assert.deepEqual(ended, [{ lane_id: 7, status: 'SUCCESS' }]);
+  assert.deepEqual(ended, [{ lane_id: 7, status: 'SUCCESS', seconds: null }]);
   assert.equal(session.held.size, 0);
   assert.deepEqual(take(session, call({ n: 3, concluded: 1, running: [run] })), []);
   assert.equal(session.held.size, 0);

@@ -16,6 +16,8 @@ export interface Held {
   call: number;
   /** null: granted by another server. */
   lane_id: number | null;
+  /** Monotonic ms at which it was granted here. */
+  grantedAt?: number | undefined;
   /** It has a row of `checkpoints`, as far as this server knows. */
   keeps?: boolean;
   /** Its job, when that is encrypted; undefined: this server does not know. */
@@ -26,6 +28,8 @@ export interface Held {
 export interface Ended {
   lane_id: number;
   status: Outcome['status'];
+  /** From the lease to the outcome; null for a run that was not started. */
+  seconds: number | null;
 }
 
 export interface Session {
@@ -165,9 +169,11 @@ export function sealedAmong(
  */
 export function noteReported(session: Session, request: SyncRequest): Ended[] {
   const ended: Ended[] = [];
+  const now = monotonicMs();
   for (const { run_id, status } of request.outcomes ?? []) {
-    const lane_id = session.held.get(run_id)?.lane_id;
-    if (lane_id != null) ended.push({ lane_id, status });
+    const { lane_id = null, grantedAt = null } = session.held.get(run_id) ?? {};
+    const seconds = grantedAt === null || status === 'RELEASED' ? null : (now - grantedAt) / 1000;
+    if (lane_id !== null) ended.push({ lane_id, status, seconds });
     session.held.delete(run_id);
     session.reported.set(run_id, request.n);
   }

@@ -331,8 +331,9 @@ export class Sync {
     session.outbox = [];
     if (runs.length > 0) session.fedAt = monotonicMs();
     for (const { lease } of runs) {
-      const { lane_id = null, keeps = false, sealed_job } = session.held.get(lease.run_id) ?? {};
-      session.held.set(lease.run_id, { lease_id: lease.lease_id, call: request.n, lane_id, keeps, sealed_job });
+      const { lane_id = null, grantedAt, keeps = false, sealed_job } = session.held.get(lease.run_id) ?? {};
+      const { run_id, lease_id } = lease;
+      session.held.set(run_id, { lease_id, call: request.n, lane_id, grantedAt, keeps, sealed_job });
     }
     const cancel = session.cancels;
     session.cancels = [];

@@ -44,6 +44,8 @@ export interface PreparedJob {
   backoff: string | null;
   /** For a recurring job: filled in by whoever knows the database's time and the calendars. */
   schedule: PreparedSchedule | null;
+  /** The submit, for the spans of its run (contract/traceparent.ts); left out when nothing traces it. */
+  traceparent?: string | null;
   /** The artifacts it needs; left out when there are none. */
   artifacts?: readonly string[];
   /** The runs it waits for: filled in by whoever can look them up. */
@@ -131,7 +133,7 @@ function impliedType(input: CreateJob): ScheduleType {
 export interface StoredJob
   extends Omit<
     PreparedJob,
-    'executor_kind' | 'schedule_time' | 'delay_ms' | 'schedule' | 'unique' | 'depends_on' | 'artifacts'
+    'executor_kind' | 'schedule_time' | 'delay_ms' | 'schedule' | 'unique' | 'depends_on' | 'artifacts' | 'traceparent'
   > {
   schedule_ms: number | null;
   unique_key: string | null;

@@ -34,6 +34,8 @@ export interface ClaimedRun {
   user_id: string | null;
   payload: string | null;
   executor: string | null;
+  /** The trace its spans belong to. */
+  traceparent: string | null;
   max_retries: number;
   timeout_ms: number;
   /** What it uses of a rate; told by claims of limited lanes only. */
@@ -119,7 +121,7 @@ export async function claimRuns(
 /** What a worker needs of the run `t` of the job `j`. */
 export const claimedColumns = part`
   t.run_id, t.job_id, t.lane_id, t.attempts + 1 as attempt, t.seq as fence, t.due_at::text as due_at,
-  nullif(t.scheduled_for, t.due_at)::text as scheduled_for, j.name, j.user_id, j.payload, j.executor, j.max_retries,
+  nullif(t.scheduled_for, t.due_at)::text as scheduled_for, j.name, j.user_id, j.payload, j.executor, j.traceparent, j.max_retries,
   case when j.run_timeout_ms is null then j.timeout_ms
        else least(j.timeout_ms, ceil(extract(epoch from ${wholeFrom(part`t`)} - now()) * 1000 + j.run_timeout_ms))::integer
   end as timeout_ms`;

@@ -6,6 +6,7 @@
 import type { Writable } from 'node:stream';
 import { PunctualError } from '@punctual/contract';
 import pg from 'pg';
+import { monotonicMs } from '../base/clock.ts';
 import type { Sql } from './sql.ts';
 
 export interface Queryable {
@@ -21,6 +22,11 @@ export interface Database extends Queryable {
   close(): Promise<void>;
 }
 
+export interface PooledDatabase extends Database {
+  /** Connections, those of them that are idle, and how many wait for one. */
+  readonly pool: { total: number; idle: number; waiting: number };
+}
+
 /** For moves that make a transaction of their own: lets them take part in one that is open. */
 export function within(tx: Queryable): Database {
   return { query: tx.query, transaction: (work) => work(tx), close: () => Promise.resolve() };
@@ -32,6 +38,9 @@ export interface DatabaseOptions {
   queryTimeoutMs: number;
   /** Told of each failure to reach the database. */
   onUnavailable?: (error: Error) => void;
+  /** Told how long was waited for a connection, and how long each statement took, in seconds. */
+  onWaited?: (seconds: number) => void;
+  onAnswered?: (seconds: number) => void;
 }
 
 const connectTimeoutMs = 5_000;
@@ -51,7 +60,7 @@ export function connectionOptions(url: string, queryTimeoutMs: number): pg.Clien
   };
 }
 
-export function openDatabase(options: DatabaseOptions): Database {
+export function openDatabase(options: DatabaseOptions): PooledDatabase {
   const pool = new pg.Pool({
     ...connectionOptions(options.url, options.queryTimeoutMs),
     max: options.poolSize,
@@ -71,8 +80,10 @@ export function openDatabase(options: DatabaseOptions): Database {
 
   async function withClient<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     let client: pg.PoolClient;
+    const began = monotonicMs();
     try {
       client = await pool.connect();
+      options.onWaited?.((monotonicMs() - began) / 1000);
     } catch (error) {
       throw explain(error);
     }
@@ -86,9 +97,20 @@ export function openDatabase(options: DatabaseOptions): Database {
     }
   }
 
+  const timed = async <Row extends object>(
+    client: pg.ClientBase,
+    statement: Sql,
+    deadlineMs: number,
+  ): Promise<Row[]> => {
+    const began = monotonicMs();
+    const rows = await run<Row>(client, statement, deadlineMs);
+    options.onAnswered?.((monotonicMs() - began) / 1000);
+    return rows;
+  };
+
   return {
     query: (statement, deadlineMs = options.queryTimeoutMs) =>
-      withClient((client) => run(client, statement, deadlineMs)),
+      withClient((client) => timed(client, statement, deadlineMs)),
     transaction: (work) =>
       withClient(async (client) => {
         const sent: Promise<unknown>[] = [];
@@ -103,7 +125,7 @@ export function openDatabase(options: DatabaseOptions): Database {
         void send(() => plain(client, 'begin', options.queryTimeoutMs));
         try {
           const result = await work({
-            query: (statement, deadlineMs = options.queryTimeoutMs) => send(() => run(client, statement, deadlineMs)),
+            query: (statement, deadlineMs = options.queryTimeoutMs) => send(() => timed(client, statement, deadlineMs)),
           });
           void send(() => plain(client, 'commit', options.queryTimeoutMs));
           await Promise.all(sent);
@@ -114,6 +136,9 @@ export function openDatabase(options: DatabaseOptions): Database {
           throw error;
         }
       }),
+    get pool() {
+      return { total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount };
+    },
     close: () => pool.end(),
   };
 }

@@ -115,7 +115,8 @@ async function createAlike(
   const { job, lane_id } = first;
   const keyed = submissions.length > 0;
   const stepped = first.step !== undefined;
-  const columns = stepped ? stepColumns : part``;
+  const traced = areTraced(jobs);
+  const columns = part`${stepped ? stepColumns : part``}${traced ? part`, traceparent` : part``}`;
   const rows = await db.query<{ won: string[] | null; due_at: string; fence: string | null }>(sql`
     with ${keyed ? wonSubmissions(submissions) : part``}
     input as materialized (
@@ -124,7 +125,7 @@ async function createAlike(
         ${int2s(jobs, (row) => row.segment)}::smallint[], ${uuids(jobs, (row) => row.job_id)}::uuid[],
         ${uuids(jobs, (row) => row.run_id)}::uuid[], ${texts(jobs, (row) => row.job.name)}::text[],
         ${texts(jobs, (row) => row.job.payload)}::text[]
-        ${keyed ? part`, ${uuids(jobs, (row) => row.submission)}::uuid[]` : part``}${stepped ? stepArrays(jobs) : part``})
+        ${keyed ? part`, ${uuids(jobs, (row) => row.submission)}::uuid[]` : part``}${stepped ? stepArrays(jobs) : part``}${traced ? traceArray(jobs) : part``})
         with ordinality as i (segment, job_id, run_id, name, payload ${keyed ? part`, submission` : part``}${columns}, place)
       ${keyed ? onlyWon : part``}
     ),
@@ -168,6 +169,8 @@ async function createMixed(
   const keyed = submissions.length > 0;
   const stepped = jobs[0]?.step !== undefined;
   const cause = causeOf(stepped);
+  const traced = areTraced(jobs);
+  const columns = part`${stepped ? stepColumns : part``}${traced ? part`, traceparent` : part``}`;
   const recurring = jobs.flatMap(({ job, ...row }) =>
     job.schedule === null ? [] : [{ ...row, schedule: job.schedule }],
   );
@@ -195,20 +198,20 @@ async function createMixed(
         ${int2s(jobs, ({ job }) => job.units)}::smallint[], ${texts(jobs, ({ job }) => job.unique?.key ?? null)}::text[],
         ${texts(jobs, ({ job }) => job.unique?.scope ?? null)}::text[], ${int8s(jobs, ({ job }) => job.unique?.period_ms ?? null)}::bigint[],
         ${int2s(jobs, (row) => (row.needs === undefined ? 0 : 1))}::smallint[], ${uuids(jobs, (row) => row.submission)}::uuid[]
-        ${stepped ? stepArrays(jobs) : part``})
+        ${stepped ? stepArrays(jobs) : part``}${traced ? traceArray(jobs) : part``})
         with ordinality as i (segment, job_id, run_id, lane_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
               delay_ms, payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff,
-              requires, concurrency_key, units, unique_key, unique_scope, unique_period_ms, blocked, submission ${stepped ? stepColumns : part``}, place)
+              requires, concurrency_key, units, unique_key, unique_scope, unique_period_ms, blocked, submission ${columns}, place)
       ${keyed ? onlyWon : part``}
     ),
     created as (
       insert into punctual.jobs (segment, job_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
                                  payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff,
-                                 requires, concurrency_key, units, unique_key, unique_scope, unique_period_ms ${stepped ? stepColumns : part``})
+                                 requires, concurrency_key, units, unique_key, unique_scope, unique_period_ms ${columns})
       select segment, job_id, user_id, name, type, queue, priority, schedule_type::punctual.schedule_type,
              case when schedule_type = 'FUTURE' then due_at end,
              payload, executor, tags::text[], max_retries, timeout_ms, run_timeout_ms, backoff,
-             requires::text[], concurrency_key, units, unique_key, unique_scope, unique_period_ms ${stepped ? stepColumns : part``}
+             requires::text[], concurrency_key, units, unique_key, unique_scope, unique_period_ms ${columns}
       from input
     ),
     ${recurring.length === 0 ? part`` : insertSchedules(recurring)}
@@ -246,6 +249,15 @@ function stepArrays(jobs: readonly NewJob[]): Fragment {
   return part`,
         ${uuids(jobs, ({ step }) => step?.workflow_id ?? null)}::uuid[], ${texts(jobs, ({ step }) => step?.step ?? null)}::text[],
         ${int4s(jobs, ({ step }) => step?.item ?? null)}::integer[]`;
+}
+
+/** Most jobs are not: nothing of traces then stands in the statement. */
+function areTraced(jobs: readonly NewJob[]): boolean {
+  return jobs.some(({ job }) => job.traceparent != null);
+}
+
+function traceArray(jobs: readonly NewJob[]): Fragment {
+  return part`, ${texts(jobs, ({ job }) => job.traceparent ?? null)}::text[]`;
 }
 
 const onlyWon = part`where i.submission is null or i.submission in (select w.job_id from won w)`;

@@ -1,5 +1,5 @@
 // Runs read from the book: one, those of a job, and lists over all of them (pages.ts says how those stay fast).
-import { type Run, type RunQuery, type RunStatus } from '@punctual/contract';
+import { isTracing, ownTrace, parseTraceparent, type Run, type RunQuery, type RunStatus } from '@punctual/contract';
 import { firstRunId, highestId, lowestIdAt, segmentOf } from '../base/ids.ts';
 import { hidden, type Show, shown } from '../base/vault.ts';
 import type { Queryable } from './database.ts';
@@ -24,6 +24,7 @@ interface RunRow
   progress_at: Date | null;
   snoozes: number | null;
   encrypted: boolean;
+  traceparent: string | null;
 }
 
 type Table = 'waiting' | 'ready' | 'running' | 'ended_runs';
@@ -60,7 +61,7 @@ const allTables = Object.keys(tables) as Table[];
 
 const runColumns = part`
   r.run_id, r.job_id, j.name, l.type, l.queue, l.priority, j.user_id, r.cause::text as cause, r.status, r.reason, r.due_at,
-  r.attempt_number, j.max_retries, r.start_time, r.end_time, r.modified_time, r.executor_id,
+  r.attempt_number, j.max_retries, j.traceparent, r.start_time, r.end_time, r.modified_time, r.executor_id,
   case when r.status = 'QUEUED' and r.attempt_number > 1 then (
     select a.error from punctual.attempts a
     where a.segment = r.segment and a.run_id = r.run_id
@@ -184,9 +185,17 @@ function toRun(row: RunRow, show: Show): Run {
     error_message: shown(row.error_message, { kind: 'error', job_id, run_id }, show),
     ...(row.result === null ? {} : { result: result === null ? null : (JSON.parse(result) as unknown) }),
     ...(row.encrypted ? { encrypted: true } : {}),
+    ...traceOf(row),
     ...progressOf(row),
     ...(row.snoozes === null || row.snoozes === 0 ? {} : { snoozes: row.snoozes }),
   };
+}
+
+/** Where this server makes spans, a run that comes from nobody's trace has one of its own. */
+function traceOf({ run_id, traceparent }: RunRow): Pick<Run, 'trace_id'> {
+  const given = parseTraceparent(traceparent);
+  if (given !== null) return { trace_id: given.traceId };
+  return isTracing() ? { trace_id: ownTrace(run_id).traceId } : {};
 }
 
 function progressOf({

@@ -470,6 +470,7 @@ create table punctual.jobs (
   workflow_id uuid,
   step text,
   item integer,
+  traceparent text,
   constraint jobs_pkey primary key (segment, job_id)
 );
 create index jobs_recurring on punctual.jobs using btree (segment, job_id) where (schedule_type = any (array['CRON'::punctual.schedule_type, 'INTERVAL'::punctual.schedule_type]));
@@ -893,6 +894,7 @@ create table punctual.workflows (
   ended_at timestamp with time zone,
   outcome text,
   result text,
+  traceparent text,
   constraint workflows_pkey primary key (segment, workflow_id),
   constraint workflows_check check (((ended_at is null) = (outcome is null))),
   constraint workflows_check1 check (((parent_id is null) = (parent_step is null))),

@@ -100,8 +100,8 @@ export async function reapRuns(
   segment: number,
   sessions: readonly string[],
   limit: number,
-): Promise<number> {
-  const rows = await db.query<{ reaped: number }>(sql`
+): Promise<{ run_id: string }[]> {
+  return db.query<{ run_id: string }>(sql`
     with lost as (
       delete from punctual.running
       where ${ofSegment(part`segment`, segment)}
@@ -158,9 +158,8 @@ export async function reapRuns(
       from judged
       where not again
     )
-    select count(*)::integer as reaped
+    select run_id
     from judged`);
-  return rows[0]?.reaped ?? 0;
 }
 
 /** What the book says a session holds. */

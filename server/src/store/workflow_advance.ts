@@ -195,6 +195,7 @@ function takeMove(batch: Batch, known: KnownWorkflow, step: GraphStep, move: Mov
           workflow_id: child_id,
           name: `${known.name}.${step.name}`.slice(0, limits.max_name_chars),
           user_id: known.user_id,
+          traceparent: known.traceparent,
         },
         ...{ parent_id: known.workflow_id, parent_step: step.name },
         ...(known.encrypted ? sealWorkflow(batch.parts.vault, child_id, inner) : inner),
@@ -231,9 +232,10 @@ async function takeItems(
 
 function addJob(
   batch: Batch,
-  { workflow_id }: KnownWorkflow,
-  { step, job, item }: { step: GraphStep; job: PreparedJob; item: number | null },
+  { workflow_id, traceparent }: KnownWorkflow,
+  { step, job: prepared, item }: { step: GraphStep; job: PreparedJob; item: number | null },
 ): { job_id: string; run_id: string } {
+  const job = traceparent === null ? prepared : { ...prepared, traceparent };
   const fresh = newId('job', batch.segment);
   const key = job.concurrency_key;
   const job_id = key === null ? fresh : inSegment(fresh, segmentOfKey(key, batch.parts.segments));

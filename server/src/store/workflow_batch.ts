@@ -215,7 +215,7 @@ export async function lockWorkflows(batch: Batch, workflowIds: readonly string[]
 
 async function readTexts(tx: Queryable, segment: number, ids: readonly string[]): Promise<WorkflowText[]> {
   return tx.query<WorkflowText>(sql`
-    select workflow_id, name, user_id, parent_id, definition, input
+    select workflow_id, name, user_id, parent_id, definition, input, traceparent
     from punctual.workflows
     where segment = ${segment}::smallint and workflow_id = any (${ids}::uuid[])`);
 }
@@ -277,11 +277,11 @@ function* chunks<T>(all: readonly T[]): Generator<readonly T[]> {
 
 async function insertInner(tx: Queryable, segment: number, inner: Batch['inner']): Promise<void> {
   await tx.query(sql`
-    insert into punctual.workflows (segment, workflow_id, name, user_id, definition, input, parent_id, parent_step)
+    insert into punctual.workflows (segment, workflow_id, name, user_id, definition, input, parent_id, parent_step, traceparent)
     select ${segment}::smallint, *
     from unnest(
       ${uuids(inner, (one) => one.workflow_id)}::uuid[], ${texts(inner, (one) => one.name)}::text[],
       ${texts(inner, (one) => one.user_id)}::text[], ${texts(inner, (one) => one.definition)}::text[],
       ${texts(inner, (one) => one.input)}::text[], ${uuids(inner, (one) => one.parent_id)}::uuid[],
-      ${texts(inner, (one) => one.parent_step)}::text[])`);
+      ${texts(inner, (one) => one.parent_step)}::text[], ${texts(inner, (one) => one.traceparent)}::text[])`);
 }

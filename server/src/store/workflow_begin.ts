@@ -2,6 +2,7 @@
 // taken, the workflow created and the run ended in one transaction, so each run begins one workflow, whoever dies when.
 import { type InnerWorkflow, PunctualError } from '@punctual/contract';
 import { newId } from '../base/ids.ts';
+import { beginWorkflowTrace } from '../base/tracing.ts';
 import { isSealed } from '../base/vault.ts';
 import { parseBegins } from '../rules/job.ts';
 import { compileWorkflow } from '../rules/workflow/definition.ts';
@@ -56,10 +57,12 @@ async function beginWithin(
     await endRun(tx, run, { status: 'FAILED', reason: 'failed', error, result: null });
     return { ended, outlook: null };
   }
+  const fresh = newId('workflow', segment);
   const { workflow_id, outlook } = await createWorkflow(
     { ...parts, db: withinOne(tx), nested: true },
     {
-      ...{ workflow_id: newId('workflow', segment), name: job.name, user_id: job.user_id, once: null },
+      ...{ workflow_id: fresh, name: job.name, user_id: job.user_id, once: null },
+      traceparent: job.traceparent ?? beginWorkflowTrace(fresh),
       ...{ ...given, graph, encrypted: isSealed(job.payload), job_id: run.job_id, run_id: run.run_id },
     },
   );
@@ -117,13 +120,14 @@ interface BeginningJob {
   user_id: string | null;
   executor: string | null;
   payload: string | null;
+  traceparent: string | null;
   paused: boolean;
   cancelled: boolean;
 }
 
 async function readJob(tx: Queryable, { segment, job_id }: TakenRun): Promise<BeginningJob | null> {
   const rows = await tx.query<BeginningJob>(sql`
-    select name, user_id, executor, payload, paused_at is not null as paused, cancelled_at is not null as cancelled
+    select name, user_id, executor, payload, traceparent, paused_at is not null as paused, cancelled_at is not null as cancelled
     from punctual.jobs
     where segment = ${segment}::smallint and job_id = ${job_id}
     for share`);

@@ -11,6 +11,7 @@ export interface KnownWorkflow {
   name: string;
   user_id: string | null;
   parent_id: string | null;
+  traceparent: string | null;
   graph: Graph;
   input: unknown;
   /** What it stores is sealed; here it is in the clear. */
@@ -30,6 +31,8 @@ export interface WorkflowText {
   parent_id: string | null;
   definition: string;
   input: string | null;
+  /** The trace that the runs of its steps belong to. */
+  traceparent: string | null;
 }
 
 /** Of definitions and inputs as text; what they are compiled to takes a few times as much. */

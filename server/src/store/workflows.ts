@@ -37,6 +37,8 @@ export interface NewWorkflow {
   once: { key: string; body_hash: string; other_hashes?: readonly string[] } | null;
   /** What it stores is sealed. */
   encrypted?: boolean;
+  /** The trace it belongs to. */
+  traceparent?: string | null;
   job_id?: string;
   run_id?: string;
 }
@@ -46,14 +48,14 @@ export async function createWorkflow(
   parts: WorkflowParts,
   wanted: NewWorkflow,
 ): Promise<{ workflow_id: string; replayed: boolean; outlook: Outlook }> {
-  const { workflow_id, name, user_id, once } = wanted;
+  const { workflow_id, name, user_id, traceparent = null, once } = wanted;
   const { definition, input } = wanted.encrypted === true ? sealWorkflow(parts.vault, workflow_id, wanted) : wanted;
   const segment = segmentOf(workflow_id);
   const { answer, outlook } = await withWorkflows(parts, { segment, ids: [] }, async (batch) => {
     const rows = await batch.tx.query<{ workflow_id: string }>(sql`
-      insert into punctual.workflows (segment, workflow_id, name, user_id, definition, input, key, body_hash, job_id, run_id)
+      insert into punctual.workflows (segment, workflow_id, name, user_id, definition, input, key, body_hash, job_id, run_id, traceparent)
       values (${segment}::smallint, ${workflow_id}::uuid, ${name}, ${user_id}, ${definition}, ${input}, ${once?.key ?? null},
-              ${once?.body_hash ?? null}, ${wanted.job_id ?? null}::uuid, ${wanted.run_id ?? null}::uuid)
+              ${once?.body_hash ?? null}, ${wanted.job_id ?? null}::uuid, ${wanted.run_id ?? null}::uuid, ${traceparent})
       on conflict (segment, key) where key is not null do nothing
       returning workflow_id`);
     if (rows.length === 0) return earlier(batch.tx, segment, once);
@@ -61,7 +63,8 @@ export async function createWorkflow(
       batch.tx,
       artifactsOf(definition).map((sha256) => ({ sha256, owner_id: workflow_id })),
     );
-    const known = learn(parts, { workflow_id, name, user_id, definition, input, parent_id: null }, wanted.graph);
+    const text = { workflow_id, name, user_id, definition, input, traceparent, parent_id: null };
+    const known = learn(parts, text, wanted.graph);
     const workflow = { known, turn: 0, standing: 'live' as const, ended: false, states: [], stored: [] };
     batch.locked.set(workflow_id, workflow);
     await walkOn(batch, workflow);

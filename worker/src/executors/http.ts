@@ -61,9 +61,9 @@ export function httpExecutor(options: HttpExecutorOptions): Handler {
     if (executor?.kind !== 'http') throw new FatalError('The run has no http executor.');
     const secrets = await findSecrets(executor, 'executor', ctx);
     const url = parseUrl(fillSecrets(executor.url, secrets));
-    const { signal } = ctx;
+    const { signal, traceparent } = ctx;
     const answer = await orAbort(allowedAddresses(url.hostname, { rules, lookup, whose: 'worker' }), signal)
-      .then((addresses) => call({ url, addresses, executor, run, version, sign, secrets, signal }))
+      .then((addresses) => call({ url, addresses, executor, run, version, sign, secrets, signal, traceparent }))
       .catch(explain);
     // Before anything is cut off: a part of a secret would not be recognized.
     return judge(
@@ -96,14 +96,16 @@ interface CallOptions {
   sign: Sign;
   secrets: FoundSecrets;
   signal: AbortSignal;
+  traceparent: string | undefined;
 }
 
-function call({ url, addresses, executor, run, version, sign, secrets, signal }: CallOptions): Promise<HttpAnswer> {
+function call(options: CallOptions): Promise<HttpAnswer> {
+  const { url, addresses, executor, run, sign, secrets, signal } = options;
   const method = executor.method ?? 'POST';
   const body = bodyOf(method, executor, run, secrets);
   // The id of the message is the same for every attempt: a target that has it already need not take it again.
   const headers = {
-    ...headersOf({ executor, run, secrets, version }, body),
+    ...headersOf(options, body),
     ...sign(run.run_id, body ?? '', Date.now()),
   };
   return send({ url, addresses, method, headers, body, signal });
@@ -120,7 +122,7 @@ function bodyOf(method: string, executor: HttpExecutor, run: Grant, secrets: Fou
 }
 
 function headersOf(
-  { executor, run, secrets, version }: Pick<CallOptions, 'executor' | 'run' | 'secrets' | 'version'>,
+  { executor, run, secrets, version, traceparent }: CallOptions,
   body: string | undefined,
 ): Record<string, string> {
   const headers: Record<string, string> = {
@@ -137,7 +139,7 @@ function headersOf(
     if (/\p{Cc}/u.test(headers[name]))
       throw new FatalError(`The header ${given} gets a secret with line breaks or other control characters.`);
   }
-  headers['traceparent'] = traceparentOf(run, headers['traceparent']);
+  headers['traceparent'] = traceparentOf(run, headers['traceparent'], { traceparent });
   headers['idempotency-key'] = run.run_id;
   headers['punctual-run-id'] = run.run_id;
   headers['punctual-attempt'] = String(run.attempt_number);

@@ -59,7 +59,7 @@ async function runWithFiles(given: Program, ctx: RunContext, options: WithFiles)
   const executor = await withSecrets(given, ctx);
   const limits = limitsFor(executor.limits, isolation.limits, (words) => ctx.log.warn(words));
   ctx.redact(...secretsOf({ ...options.baseEnv, ...executor.env }));
-  const started = await start(executor, ctx.run, { ...options, limits });
+  const started = await start(executor, ctx, { ...options, limits });
   try {
     const output = follow(started, ctx, limits);
     givePayload(started.child, ctx.run);
@@ -100,7 +100,7 @@ async function withSecrets(program: Program, ctx: RunContext): Promise<Program> 
 
 async function start(
   executor: Program,
-  run: Grant,
+  { run, traceparent }: Pick<RunContext, 'run' | 'traceparent'>,
   { baseEnv, isolation, files, limits }: WithFiles & { limits: Limits },
 ): Promise<StartedProgram> {
   const { work } = files.folder;
@@ -118,6 +118,7 @@ async function start(
     // The home of the worker's user is nothing to another one.
     ...(isolation.user === null ? {} : { HOME: work, USER: isolation.user.name, LOGNAME: isolation.user.name }),
     TMPDIR: work,
+    ...(traceparent === undefined ? {} : { TRACEPARENT: traceparent }),
     ...executor.env,
     PUNCTUAL_RUN_ID: run.run_id,
     PUNCTUAL_JOB_ID: run.job_id,

@@ -48,6 +48,7 @@ export function context(run: Grant, onLine: (line: string) => void = () => undef
   let redactor = new Redactor();
   return {
     run,
+    traceparent: run.traceparent,
     controller,
     signal: controller.signal,
     lines,

@@ -83,7 +83,8 @@ export class Child {
     const onAbort = (): void => this.#stop(n, ctx.signal.reason);
     const ended = new Promise<unknown>((resolve, reject) => {
       this.#current = { n, ctx, resolve, reject };
-      this.#send({ kind: 'run', n, run });
+      const { traceparent } = ctx;
+      this.#send({ kind: 'run', n, run: traceparent === undefined ? run : { ...run, traceparent } });
       ctx.signal.addEventListener('abort', onAbort, { once: true });
       if (ctx.signal.aborted) onAbort();
     });

@@ -50,6 +50,10 @@ export class ChildContext implements RunContext {
     return this.#controller.signal;
   }
 
+  get traceparent(): string | undefined {
+    return this.run.traceparent;
+  }
+
   get redactor(): Redactor {
     return this.#redactor;
   }

@@ -2,6 +2,8 @@
 // child.ts with the module, the export and the worker's process id as arguments. It ends with its worker: at once when the
 // channel closes, and within a second when its own event loop is blocked (life-line.ts).
 import { Worker as Thread } from 'node:worker_threads';
+import type { Grant } from '@punctual/contract';
+import { contextOf, tracing } from '../../tracing.ts';
 import type { Handler } from '../active-run.ts';
 import { resultText } from '../outcome.ts';
 import { ChildContext } from './context.ts';
@@ -80,6 +82,12 @@ function sayLine(message: object, n: number): void {
   });
 }
 
+/** The span of the attempt is made by the worker; what the handler makes here are children of it. */
+function inTrace(handle: Handler, run: Grant, ctx: ChildContext): unknown {
+  const api = tracing();
+  return api === null ? handle(run, ctx) : api.context.with(contextOf(api, run.traceparent), () => handle(run, ctx));
+}
+
 async function start({ n, run }: Extract<ToChild, { kind: 'run' }>): Promise<void> {
   const say = (message: { kind: FromChild['kind'] }): void => {
     if (!process.connected) return;
@@ -90,7 +98,7 @@ async function start({ n, run }: Extract<ToChild, { kind: 'run' }>): Promise<voi
   current = { n, ctx };
   let end: Said;
   try {
-    end = { kind: 'done', result: resultText(await (await handler)(run, ctx)) };
+    end = { kind: 'done', result: resultText(await inTrace(await handler, run, ctx)) };
   } catch (error) {
     end = { kind: 'failed', error: toChildError(error) };
   }
