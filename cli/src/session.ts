@@ -5,6 +5,7 @@ import type { Client } from '@punctual/sdk';
 import { type Config, readConfig } from '@punctual/server/config';
 import type { Command } from 'commander';
 import { createOutput, type Output } from './output.ts';
+import { watched } from './watch.ts';
 
 export interface Globals {
   url?: string;
@@ -23,6 +24,8 @@ export interface Session {
   verbose: boolean;
   /** For errors of usage: `command.error(…)`. */
   command: Command;
+  /** What is shown will not change any more: a --watch ends with this exit code. Nothing happens without one. */
+  over: (code: number) => void;
 }
 
 export interface ClientSession extends Session {
@@ -40,9 +43,11 @@ export function locally<A extends unknown[]>(work: Work<Session, A>): (...args: 
   };
 }
 
-/** An action that asks the server. */
+/** An action that asks the server; again and again with --watch. */
 export function remotely<A extends unknown[]>(work: Work<ClientSession, A>): (...args: unknown[]) => Promise<void> {
-  return locally<A>((session, ...args) => withClient(session, (opened) => work(opened, ...args)));
+  return locally<A>((session, ...args) =>
+    withClient(session, (opened) => watched(opened, (current) => work(current, ...args))),
+  );
 }
 
 /** Does something with a client of the server. */
@@ -67,6 +72,7 @@ function openSession(command: Command): Session {
     output: createOutput({ json: globals.json === true }),
     verbose: globals.verbose === true,
     command,
+    over: () => {},
   };
 }
 

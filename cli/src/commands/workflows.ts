@@ -163,7 +163,9 @@ async function list({ client, output }: ClientSession, given: Record<string, unk
 }
 
 async function show(session: ClientSession, workflowId: string): Promise<void> {
-  print(session, await session.client.workflows.get(workflowId));
+  const workflow = await session.client.workflows.get(workflowId);
+  if (workflow.ended_at !== null) session.over(workflow.state === 'SUCCESS' ? 0 : 2);
+  print(session, workflow);
 }
 
 function print({ output }: ClientSession, workflow: Workflow): void {
