@@ -10,10 +10,19 @@ import { showStatus } from '../output.ts';
 import { printPage, printRows } from '../pages.ts';
 import { readJson } from '../read_json.ts';
 import { type ClientSession, remotely } from '../session.ts';
-import { stepLines, workflowFields, workflowHead, workflowRow } from '../show_workflow.ts';
+import {
+  itemHead,
+  itemRow,
+  stepFields,
+  stepLines,
+  workflowFields,
+  workflowHead,
+  workflowRow,
+} from '../show_workflow.ts';
 import { now } from '../time.ts';
 
 const listFlags = flagsFrom(WorkflowQuery.properties, Object.keys(WorkflowQuery.properties));
+const pageFlags = listFlags.filter(({ property }) => property === 'limit' || property === 'cursor');
 const file = 'A file of JSON or YAML; - reads standard input';
 const id = 'The id of the workflow';
 
@@ -51,6 +60,13 @@ export function addWorkflows(workflows: Command): void {
     .description('Show a workflow and its steps, level by level')
     .argument('<id>', id)
     .action(remotely(show));
+  const step = workflows
+    .command('step')
+    .description('Show a step of a workflow: its result, and the items of a map')
+    .argument('<id>', id)
+    .argument('<step>', 'The name of the step');
+  for (const { option } of pageFlags) step.addOption(option);
+  step.action(remotely(showStep));
   addMoves(workflows);
 }
 
@@ -166,6 +182,26 @@ async function show(session: ClientSession, workflowId: string): Promise<void> {
   const workflow = await session.client.workflows.get(workflowId);
   if (workflow.ended_at !== null) session.over(workflow.state === 'SUCCESS' ? 0 : 2);
   print(session, workflow);
+}
+
+async function showStep(
+  { client, output }: ClientSession,
+  workflowId: string,
+  name: string,
+  given: Record<string, unknown>,
+): Promise<void> {
+  const detail = await client.workflows.step(workflowId, name, valuesOf(pageFlags, given));
+  if (output.asJson) return output.json(detail);
+  output.fields(stepFields(detail, output.paint));
+  if (detail.items.length === 0) return;
+  output.line();
+  printPage(detail, detail.items, {
+    output,
+    head: itemHead,
+    row: itemRow,
+    none: '',
+    more: `punctual workflows step ${workflowId} ${name}`,
+  });
 }
 
 function print({ output }: ClientSession, workflow: Workflow): void {
