@@ -191,6 +191,12 @@ const entries: Entry[] = [
     load: async () => (await import('./commands/config.ts')).addConfig,
   },
   {
+    name: 'completion',
+    summary: 'Print the script that completes commands in bash, zsh or fish',
+    group: caring,
+    load: async () => (await import('./commands/completion.ts')).addCompletion,
+  },
+  {
     name: 'migrate',
     summary: 'Bring the database of DATABASE_URL up to date',
     group: caring,

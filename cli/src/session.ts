@@ -51,10 +51,14 @@ export function remotely<A extends unknown[]>(work: Work<ClientSession, A>): (..
 }
 
 /** Does something with a client of the server. */
-export async function withClient<T>(session: Session, work: (session: ClientSession) => Promise<T>): Promise<T> {
+export async function withClient<T>(
+  session: Session,
+  work: (session: ClientSession) => Promise<T>,
+  options: { retries?: number; timeoutMs?: number } = {},
+): Promise<T> {
   const { Client } = await import('@punctual/sdk');
   // A person waits at the other end: a server that is not there should be reported at once.
-  const client = new Client({ url: session.url, retries: 1, apiKey: session.apiKey ?? undefined });
+  const client = new Client({ url: session.url, retries: 1, apiKey: session.apiKey ?? undefined, ...options });
   try {
     return await work({ ...session, client });
   } finally {
