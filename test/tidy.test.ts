@@ -162,6 +162,7 @@ const uses: Use[] = [
     advice: 'The server logs through base/log.ts, the CLI prints through output.ts.',
     allowed: {
       'cli/src/output.ts': 'the printer of the CLI',
+      'cli/src/top/screen.ts': 'draws on the whole terminal',
       'sdk/src/worker/logger.ts': 'the default logger of an application that gave none',
     },
   },
@@ -225,6 +226,7 @@ const uses: Use[] = [
       'cli/src/start/': 'keeps other processes alive',
       'cli/src/commands/start.ts': 'waits a moment for the built-in worker before the banner',
       'cli/src/watch.ts': 'looks again',
+      'cli/src/top/screen.ts': 'waits for a key or the next frame',
       'dashboard/src/live.ts': 'asks again',
     },
   },

@@ -89,6 +89,12 @@ const entries: Entry[] = [
     load: async () => (await import('./commands/stats.ts')).addStats,
   },
   {
+    name: 'top',
+    summary: 'Watch how everything stands: throughput, backlogs, workers, long runs, failures',
+    group: using,
+    load: async () => (await import('./commands/top.ts')).addTop,
+  },
+  {
     name: 'import',
     summary: 'Make jobs of a crontab, of systemd timers or of Kubernetes CronJobs',
     group: using,
