@@ -4,6 +4,8 @@ import { errorTable, type Route, routes } from '@punctual/contract';
 import { configKeys } from '@punctual/server/config';
 import { listMigrations } from '@punctual/server/internal/store/migrate';
 import type pg from 'pg';
+import { buildProgram } from 'punctual/internal/program';
+import { cliDoc } from './cli_doc.ts';
 import { dumpSchema } from './schema_dump.ts';
 
 export interface GeneratedFile {
@@ -19,6 +21,7 @@ export async function generateFiles(client: pg.ClientBase): Promise<GeneratedFil
   return [
     { path: 'docs/configuration.md', text: configurationDoc() },
     { path: 'docs/errors.md', text: errorsDoc() },
+    { path: 'docs/cli.md', text: cliDoc(await buildProgram('all')) },
     { path: 'contract/src/paths.ts', text: pathsFile() },
     { path: 'server/src/store/schema.sql', text: schemaFile(await dumpSchema(client)) },
   ];
