@@ -82,12 +82,12 @@ test('a prepared transaction and a replication slot are found', async () => {
   await admin.query('begin');
   await admin.query('create table public.prepared_for_doctor (id integer)');
   await admin.query("prepare transaction 'it''s left'");
-  const [prepared] = (await find('snapshots', { held_warning_s: 0 })).filter(({ detail }) => /prepared/.test(detail));
+  const prepared = (await find('snapshots', { held_warning_s: 0 })).find(({ detail }) => /prepared/.test(detail));
   assert.match(prepared?.hint ?? '', /rollback prepared 'it''s left'/);
   await admin.query("rollback prepared 'it''s left'");
   await admin.query("select pg_create_physical_replication_slot('idle', true)");
   await admin.query('create table public.writes_log as select generate_series(1, 1000)');
-  const [slot] = (await find('snapshots', { slot_wal_bytes: 1 })).filter(({ detail }) => /slot/.test(detail));
+  const slot = (await find('snapshots', { slot_wal_bytes: 1 })).find(({ detail }) => /slot/.test(detail));
   assert.match(slot?.detail ?? '', /the replication slot idle \(physical, not in use\).*keeps .* of the log/);
   assert.equal(slot?.level, 'error');
   await admin.query("select pg_drop_replication_slot('idle')");

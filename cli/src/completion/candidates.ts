@@ -25,7 +25,7 @@ export function wantedBy(program: Command, words: readonly string[]): Wanted {
   const { command, open, position, past } = walk(program, words.slice(0, -1));
   if (open !== null) return { prefix: '', begun: last, ...valuesOf(open) };
   if (!past && last.startsWith('-')) {
-    const [name = '', value] = split(last);
+    const [name, value] = split(last);
     const option = value === undefined ? undefined : optionOf(command, name);
     if (option !== undefined) return { prefix: `${name}=`, begun: value ?? '', ...valuesOf(option) };
     return { prefix: '', begun: last, candidates: optionsOf(command).map(optionCandidate), known: null };
@@ -54,7 +54,7 @@ function walk(program: Command, words: readonly string[]): Place {
     if (place.open !== null) place.open = null;
     else if (word === '--') place.past = true;
     else if (!place.past && word.startsWith('-')) {
-      const [name = '', value] = split(word);
+      const [name, value] = split(word);
       const option = optionOf(place.command, name);
       if (option?.required === true && value === undefined) place.open = option;
     } else {

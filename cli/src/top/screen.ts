@@ -22,13 +22,14 @@ export interface Screen {
 
 /** Whether there is a terminal on both sides. */
 export function hasTerminal(): boolean {
-  return process.stdout.isTTY === true && process.stdin.isTTY === true;
+  return process.stdout.isTTY && process.stdin.isTTY;
 }
 
 /** For one frame: of the terminal, or of a page where there is none. */
 export function sizeOfOutput(): { width: number; height: number } {
-  const { columns = 100, rows = 50 } = process.stdout;
-  return { width: columns, height: rows };
+  // What is no terminal has no size, whatever the types say.
+  const { columns, rows }: { columns?: number; rows?: number } = process.stdout;
+  return { width: columns ?? 100, height: rows ?? 50 };
 }
 
 export function openScreen(): Screen {

@@ -82,8 +82,8 @@ async function migrateLocked(
   }
   const pending = known.filter((migration) => !done.has(migration.version));
   if (options.dryRun !== true) {
-    for (const [done, migration] of pending.entries()) {
-      options.onStep?.({ name: migration.name, done, all: pending.length });
+    for (const [before, migration] of pending.entries()) {
+      options.onStep?.({ name: migration.name, done: before, all: pending.length });
       await apply(client, migration, options.segments);
     }
   }
