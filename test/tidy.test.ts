@@ -175,6 +175,7 @@ const uses: Use[] = [
     advice: 'The server logs through base/log.ts, the CLI prints through output.ts.',
     allowed: {
       'cli/src/output.ts': 'the printer of the CLI',
+      'cli/src/top/screen.ts': 'draws on the whole terminal',
       'sdk/src/worker/logger.ts': 'the default logger of an application that gave none',
     },
   },
@@ -240,8 +241,8 @@ const uses: Use[] = [
       'cli/src/start/': 'keeps other processes alive',
       'cli/src/telemetry.ts': 'waits a moment for the last spans',
       'cli/src/commands/start.ts': 'waits a moment for the built-in worker before the banner',
-      'cli/src/commands/backfills.ts': 'asks again',
-      'cli/src/commands/operations.ts': 'shows progress until the operation has ended',
+      'cli/src/watch.ts': 'looks again',
+      'cli/src/top/screen.ts': 'waits for a key or the next frame',
       'dashboard/src/live.ts': 'asks again',
     },
   },

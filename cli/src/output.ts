@@ -1,7 +1,10 @@
 // How the CLI speaks: tables and fields for people, JSON for machines, colours only on a terminal. Commands write
 // through an Output and never to the streams themselves. What comes from jobs is made harmless before it is printed.
+import { Writable } from 'node:stream';
 import Table from 'cli-table3';
 import { refusesColor } from './environment.ts';
+import { bar } from './progress.ts';
+import { now } from './time.ts';
 
 const codes = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, cyan: 36 } as const;
 export type Style = keyof typeof codes;
@@ -21,16 +24,29 @@ export interface Output {
   fields(pairs: [string, string][]): void;
   /** To standard error: what went wrong, and remarks that are not the answer. */
   remark(text: string, style?: Style): void;
-  /** On a terminal: a line on standard error that replaces the one before; null takes it away. Nothing elsewhere. */
-  progress(text: string | null): void;
+  /**
+   * How far something long is, on standard error. On a terminal a line that replaces the one before, with a bar when the
+   * part done (0–1) is known; elsewhere a plain line, once a second at most. null when it is over. Nothing with --json.
+   */
+  progress(words: string | null, part?: number): void;
+  /** A whole answer anew: on a terminal in place of the one before, elsewhere below it. */
+  redraw(text: string): void;
 }
+
+/** A stream that may be a terminal. */
+type Terminal = NodeJS.WritableStream & { isTTY?: boolean; rows?: number; columns?: number };
 
 export interface OutputOptions {
   json: boolean;
-  stdout?: NodeJS.WritableStream & { isTTY?: boolean };
-  stderr?: NodeJS.WritableStream & { isTTY?: boolean };
+  stdout?: Terminal;
+  stderr?: Terminal;
   color?: boolean;
+  /** JSON documents on one line each. */
+  compact?: boolean;
 }
+
+/** Between two plain lines that say how far something is. */
+const progress_every_ms = 1_000;
 
 export function createOutput(options: OutputOptions): Output {
   const { json: asJson, stdout = process.stdout, stderr = process.stderr } = options;
@@ -45,18 +61,67 @@ export function createOutput(options: OutputOptions): Output {
     asJson,
     paint,
     line,
-    json: (value) => line(JSON.stringify(value, null, 2)),
+    json: (value) => line(JSON.stringify(value, null, options.compact === true ? undefined : 2)),
     jsonLine: (value) => line(JSON.stringify(value)),
     table: (head, rows) => line(renderTable(head, rows, paint)),
     fields: (pairs) => {
       const width = Math.max(...pairs.map(([name]) => name.length));
       for (const [name, value] of pairs) line(`  ${paint('dim', name.padEnd(width))}  ${indent(value, width + 4)}`);
     },
-    progress: (text) => {
-      if (stderr.isTTY === true && !asJson) stderr.write(`\r\u001b[2K${text ?? ''}`);
+    progress: asJson ? () => {} : progressOn(stderr, (words) => void stderr.write(`${paintRemark('dim', words)}\n`)),
+    redraw: (text) => {
+      if (stdout.isTTY === true && !asJson) stdout.write(`\u001b[H\u001b[2J${cut(text, stdout.rows)}`);
+      else stdout.write(text);
     },
     remark: (text, style) => void stderr.write(`${style === undefined ? text : paintRemark(style, text)}\n`),
   };
+}
+
+function progressOn(stream: Terminal, say: (words: string) => void) {
+  if (stream.isTTY === true) {
+    return (words: string | null, part?: number): void => {
+      const shown = words === null ? '' : `${part === undefined ? '' : `${bar(part)}  `}${words}`;
+      // A line that wraps could not be replaced.
+      stream.write(
+        `\r\u001b[2K${Array.from(shown)
+          .slice(0, (stream.columns ?? 80) - 1)
+          .join('')}`,
+      );
+    };
+  }
+  let last: string | null = null;
+  let saidAt: number | null = null;
+  return (words: string | null): void => {
+    const at = now();
+    saidAt ??= at;
+    if (words === null) saidAt = null;
+    else if (words !== last && at - saidAt >= progress_every_ms) {
+      saidAt = at;
+      last = words;
+      say(words);
+    }
+  };
+}
+
+/** What fits on a screen of so many rows; the last one says that there is more. */
+function cut(text: string, rows: number | undefined): string {
+  const lines = text.split('\n');
+  if (rows === undefined || lines.length <= rows) return text;
+  return [...lines.slice(0, rows - 1), `… ${lines.length - rows} more lines`].join('\n');
+}
+
+/** An output that keeps what is written, in the colours of another; remarks too unless it is JSON. */
+export function recording(like: Output): { output: Output; text: () => string } {
+  let kept = '';
+  const sink = new Writable({
+    write(chunk: Buffer | string, _encoding, done) {
+      kept += String(chunk);
+      done();
+    },
+  });
+  const color = like.paint('bold', '') !== '';
+  const stderr = like.asJson ? new Writable({ write: (_chunk, _encoding, done) => done() }) : sink;
+  return { output: createOutput({ json: like.asJson, compact: true, stdout: sink, stderr, color }), text: () => kept };
 }
 
 /** `punctual jobs list | head` closes our output early: that is no failure. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { createOutput } from './output.ts';
-import { progressBar, showBytes } from './progress.ts';
+import { bar, partOf, showBytes } from './progress.ts';
 
 test('sizes are short', () => {
   assert.deepEqual([0, 1023, 1024, 1_500_000, 200 * 1024 ** 3, 2 ** 60].map(showBytes), [
@@ -17,22 +17,31 @@ test('sizes are short', () => {
 });
 
 test('a bar fills up, and is full at the end only', () => {
-  assert.equal(progressBar(0, 100), `${'░'.repeat(30)}   0 %  0 B of 100 B`);
-  assert.equal(progressBar(50, 100), `${'█'.repeat(15)}${'░'.repeat(15)}  50 %  50 B of 100 B`);
-  assert.match(progressBar(999_999, 1_000_000), /^█{29}░ {2}99 %/);
-  assert.match(progressBar(0, 0), /^█{30} 100 %/);
+  assert.equal(bar(0), `${'░'.repeat(30)}   0 %`);
+  assert.equal(bar(partOf(50, 100)), `${'█'.repeat(15)}${'░'.repeat(15)}  50 %`);
+  assert.match(bar(partOf(999_999, 1_000_000)), /^█{29}░ {2}99 %/);
+  assert.match(bar(partOf(0, 0)), /^█{30} 100 %/);
+  assert.match(bar(partOf(3, 2)), /^█{30} 100 %/);
 });
 
-test('progress is for terminals: it replaces itself there, and is nothing elsewhere', () => {
+test('progress replaces itself on a terminal, is a plain line now and then elsewhere, and nothing for machines', (t) => {
   const saidBy = (isTTY: boolean, json: boolean): string => {
     const stderr = Object.assign(new PassThrough(), { isTTY });
     const output = createOutput({ json, stdout: new PassThrough(), stderr });
-    output.progress('half');
-    output.progress('all');
+    let at = 0;
+    const clock = t.mock.method(Date, 'now', () => at);
+    for (const words of ['one', 'two', 'two', 'three']) {
+      output.progress(words, 0.5);
+      at += 700;
+    }
     output.progress(null);
+    clock.mock.restore();
     return String(stderr.read() ?? '');
   };
-  assert.equal(saidBy(true, false), '\r\u001b[2Khalf\r\u001b[2Kall\r\u001b[2K');
-  assert.equal(saidBy(false, false), '');
+  const half = `${'█'.repeat(15)}${'░'.repeat(15)}  50 %`;
+  const drawn = ['one', 'two', 'two', 'three'].map((words) => `\r\u001b[2K${half}  ${words}`).join('');
+  assert.equal(saidBy(true, false), `${drawn}\r\u001b[2K`);
+  assert.equal(saidBy(false, false), 'two\n');
   assert.equal(saidBy(true, true), '');
+  assert.equal(saidBy(false, true), '');
 });

@@ -13,9 +13,14 @@ export function showBytes(bytes: number): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
 }
 
-export function progressBar(done: number, all: number): string {
-  const part = all === 0 ? 1 : Math.min(1, done / all);
-  const filled = Math.floor(part * bar_chars);
-  const bar = '█'.repeat(filled) + '░'.repeat(bar_chars - filled);
-  return `${bar} ${String(Math.floor(part * 100)).padStart(3)} %  ${showBytes(done)} of ${showBytes(all)}`;
+/** How far something is, from 0 to 1. */
+export function bar(part: number): string {
+  const within = Math.max(0, Math.min(1, part));
+  const filled = Math.floor(within * bar_chars);
+  return `${'█'.repeat(filled)}${'░'.repeat(bar_chars - filled)} ${String(Math.floor(within * 100)).padStart(3)} %`;
+}
+
+/** A part of a whole that may be nothing. */
+export function partOf(done: number, all: number): number {
+  return all <= 0 ? 1 : done / all;
 }

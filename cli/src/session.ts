@@ -7,6 +7,7 @@ import { type Config, readConfig } from '@punctual/server/config';
 import type { Command } from 'commander';
 import { traceparentVariable } from './environment.ts';
 import { createOutput, type Output } from './output.ts';
+import { watched } from './watch.ts';
 
 export interface Globals {
   url?: string;
@@ -25,6 +26,8 @@ export interface Session {
   verbose: boolean;
   /** For errors of usage: `command.error(…)`. */
   command: Command;
+  /** What is shown will not change any more: a --watch ends with this exit code. Nothing happens without one. */
+  over: (code: number) => void;
 }
 
 export interface ClientSession extends Session {
@@ -42,13 +45,19 @@ export function locally<A extends unknown[]>(work: Work<Session, A>): (...args: 
   };
 }
 
-/** An action that asks the server. */
+/** An action that asks the server; again and again with --watch. */
 export function remotely<A extends unknown[]>(work: Work<ClientSession, A>): (...args: unknown[]) => Promise<void> {
-  return locally<A>((session, ...args) => withClient(session, (opened) => work(opened, ...args)));
+  return locally<A>((session, ...args) =>
+    withClient(session, (opened) => watched(opened, (current) => work(current, ...args))),
+  );
 }
 
 /** Does something with a client of the server. */
-export async function withClient<T>(session: Session, work: (session: ClientSession) => Promise<T>): Promise<T> {
+export async function withClient<T>(
+  session: Session,
+  work: (session: ClientSession) => Promise<T>,
+  options: { retries?: number; timeoutMs?: number } = {},
+): Promise<T> {
   const { Client } = await import('@punctual/sdk');
   // A person waits at the other end: a server that is not there should be reported at once.
   const client = new Client({
@@ -56,6 +65,7 @@ export async function withClient<T>(session: Session, work: (session: ClientSess
     retries: 1,
     apiKey: session.apiKey ?? undefined,
     traceparent: traceOf(),
+    ...options,
   });
   try {
     return await work({ ...session, client });
@@ -80,6 +90,7 @@ function openSession(command: Command): Session {
     output: createOutput({ json: globals.json === true }),
     verbose: globals.verbose === true,
     command,
+    over: () => {},
   };
 }
 

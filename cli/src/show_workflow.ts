@@ -1,6 +1,6 @@
 // Workflows for people: a row in a list, its fields, and its steps level by level, each with what it needs. Pure.
-import type { Workflow, WorkflowStep, WorkflowSummary } from '@punctual/contract';
-import { harmless, oneLine, type Paint, showStatus } from './output.ts';
+import type { StepDetail, Workflow, WorkflowItem, WorkflowStep, WorkflowSummary } from '@punctual/contract';
+import { harmless, oneLine, type Paint, showJson, showStatus } from './output.ts';
 import { showHidden } from './show.ts';
 import { showTime } from './time.ts';
 
@@ -45,6 +45,25 @@ export function stepLines({ steps }: Workflow, paint: Paint): string[] {
       const error = step.error_message;
       return error === null ? [line] : [line, `  ${' '.repeat(width)}  ${paint('red', oneLine(error, 160))}`];
     });
+}
+
+export function stepFields({ step, result }: StepDetail, paint: Paint): [string, string][] {
+  const known: [string, string | null][] = [
+    ['step', step.step],
+    ['kind', step.kind],
+    ['state', `${showStatus(step.state, paint)}${remarkOf(step)}`],
+    ['job', step.job_id],
+    ['run', step.run_id],
+    ['error', step.error_message === null ? null : harmless(step.error_message)],
+    ['result', result === undefined ? null : showJson(result)],
+  ];
+  return known.filter((pair): pair is [string, string] => pair[1] !== null);
+}
+
+export const itemHead = ['ITEM', 'STATE', 'JOB', 'RUN'];
+
+export function itemRow({ item, state, job_id, run_id }: WorkflowItem, paint: Paint): string[] {
+  return [String(item), showStatus(state, paint), job_id ?? '–', run_id ?? '–'];
 }
 
 /** Deeper levels stand where this one does. */

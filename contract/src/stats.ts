@@ -26,6 +26,9 @@ export const StatsQueue = Type.Object({
   ready: Type.Integer({ description: 'Due runs that wait' }),
   exact: Type.Boolean({ description: 'false: there are more; not all were counted' }),
   running: Type.Integer(),
+  oldest_due_at: nullable(
+    described(Timestamp, { description: 'When the run that waits longest became due; null when none waits' }),
+  ),
 });
 export type StatsQueue = Static<typeof StatsQueue>;
 

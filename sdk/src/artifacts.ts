@@ -22,6 +22,12 @@ export interface UploadOptions {
   onProgress?: ((sent: number, size: number) => void) | undefined;
 }
 
+export interface DownloadOptions {
+  signal?: AbortSignal | undefined;
+  /** Told how many bytes have arrived. */
+  onProgress?: ((got: number) => void) | undefined;
+}
+
 /** A part on a slow line takes its time. */
 const part_timeout_ms = 600_000;
 /** The server reads the whole file to verify it. */
@@ -51,7 +57,7 @@ export function artifactCalls(call: Call, server: Server) {
     /** The content as a stream. */
     open: (sha256: string, options?: { signal?: AbortSignal | undefined }) => openArtifact(server, sha256, options),
     /** Writes the content to a file, which appears when it is whole. */
-    download: (sha256: string, path: string, options?: { signal?: AbortSignal | undefined }) =>
+    download: (sha256: string, path: string, options?: DownloadOptions) =>
       downloadArtifact(server, { sha256, path, ...options }),
     /** Publishes what was uploaded as a file of a run; for its worker. */
     publish: (run_id: string, body: PublishArtifact) => call(routes.publishArtifact, { params: { run_id }, body }),
@@ -184,9 +190,11 @@ async function openArtifact(
 
 async function downloadArtifact(
   server: Server,
-  { sha256, path, signal }: { sha256: string; path: string; signal?: AbortSignal | undefined },
+  { sha256, path, signal, onProgress }: DownloadOptions & { sha256: string; path: string },
 ): Promise<void> {
   const content = await openArtifact(server, sha256, { signal });
+  let got = 0;
+  if (onProgress !== undefined) content.on('data', (chunk: Buffer) => onProgress((got += chunk.length)));
   const temporary = `${path}.${process.pid}.part`;
   try {
     await pipeline(content, createWriteStream(temporary, { flags: 'wx' }), signal === undefined ? {} : { signal });

@@ -6,10 +6,13 @@ import type {
   Forecast,
   ForecastQuery,
   Headers,
+  Minute,
+  MinuteQuery,
   Params,
   Query,
   Ready,
   Route,
+  SettingList,
   Stats,
   WorkerDrained,
   WorkerList,
@@ -175,6 +178,11 @@ export class Client {
     return this.call(routes.getForecast, { query });
   }
 
+  /** Which schedules start runs in a minute, and which of them could be spread. */
+  forecastMinute(query: MinuteQuery): Promise<Minute> {
+    return this.call(routes.getForecastMinute, { query });
+  }
+
   /** How the whole house stands: what starts and ends, how late, what waits, what changed lately. */
   stats(): Promise<Stats> {
     return this.call(routes.getStats, {});
@@ -183,6 +191,11 @@ export class Client {
   /** What server this is; fails while it cannot take work. */
   ready(): Promise<Ready> {
     return this.call(routes.getReady, {});
+  }
+
+  /** How the server that answers is set up, secrets hidden; for admins. */
+  settings(): Promise<SettingList> {
+    return this.call(routes.getSettings, {});
   }
 
   /** A client over the same connections, all calls of which are sent with these options: `client.with({ signal }).jobs.get(…)`. */

@@ -240,7 +240,7 @@ test('a worker or a PostgreSQL that dies under it is started again, and work goe
   await stopped(house, folder.path);
 });
 
-test('doctor examines the embedded database while it runs', async () => {
+test('doctor examines the embedded database while it runs, and encryption keys are counted and rotated there', async () => {
   using folder = temporaryFolder();
   const { house, url } = await startIn(folder.path);
   await workerPid(url);
@@ -251,6 +251,16 @@ test('doctor examines the embedded database while it runs', async () => {
   for (const check of ['node', 'disk', 'server', 'database', 'migrations', 'invariants'])
     assert.match(stdout, new RegExp(`✓ ${check}:`));
   assert.equal((await fetch(`${url}/readyz`)).status, 200, 'the PostgreSQL it attached to still runs');
+  const keys = `k1:${Buffer.alloc(32, 7).toString('base64')}`;
+  for (const words of [
+    ['encryption', 'status'],
+    ['encryption', 'rotate'],
+  ]) {
+    const env = { PUNCTUAL_DATA_DIR: folder.path, PUNCTUAL_ENCRYPTION_KEYS: keys };
+    const done = await runPunctual(words, { env });
+    assert.equal(done.code, 0, done.stderr);
+    assert.match(done.stdout, /k1 +0 +encrypts/, 'keys are counted there too');
+  }
   house.signalGroup('SIGINT');
   await stopped(house, folder.path);
 });

@@ -6,6 +6,8 @@ import { openMetrics } from '@punctual/server/internal/base/metrics';
 import { noReadings } from '@punctual/server/internal/base/readings';
 import { listMigrations } from '@punctual/server/internal/store/migrate';
 import type pg from 'pg';
+import { buildProgram } from 'punctual/internal/program';
+import { cliDoc } from './cli_doc.ts';
 import { dumpSchema } from './schema_dump.ts';
 
 export interface GeneratedFile {
@@ -22,6 +24,7 @@ export async function generateFiles(client: pg.ClientBase): Promise<GeneratedFil
     { path: 'docs/configuration.md', text: configurationDoc() },
     { path: 'docs/errors.md', text: errorsDoc() },
     { path: 'docs/metrics.md', text: metricsDoc() },
+    { path: 'docs/cli.md', text: cliDoc(await buildProgram('all')) },
     { path: 'contract/src/paths.ts', text: pathsFile() },
     { path: 'server/src/store/schema.sql', text: schemaFile(await dumpSchema(client)) },
   ];

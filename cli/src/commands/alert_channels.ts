@@ -23,7 +23,11 @@ const deliveryFlags = flagsFrom(routes.listDeliveries.query.properties, [
 const subscriptionFlags = flagsFrom(PutSubscription.properties, ['secret', 'kinds', 'type', 'queue', 'note']);
 
 export function addChannels(alerts: Command): void {
-  alerts.command('channels').description('List the channels').action(remotely(listChannels));
+  alerts
+    .command('channels')
+    .description('List the channels, or show one')
+    .argument('[name]', 'Only this channel')
+    .action(remotely(listChannels));
   alerts
     .command('channel')
     .description('Set up a webhook, Slack or e-mail, or remove it')
@@ -50,7 +54,11 @@ export function addChannels(alerts: Command): void {
     .option('--channel <name>', 'All of this channel')
     .option('--subscription <name>', 'All of this subscription')
     .action(remotely(redrive));
-  alerts.command('subscriptions').description('List the subscriptions to events').action(remotely(listSubscriptions));
+  alerts
+    .command('subscriptions')
+    .description('List the subscriptions to events, or show one')
+    .argument('[name]', 'Only this subscription')
+    .action(remotely(listSubscriptions));
   const subscribe = alerts
     .command('subscribe')
     .description('Send events to a webhook as CloudEvents, or no longer')
@@ -66,8 +74,9 @@ export function addChannels(alerts: Command): void {
     .action(remotely(putSubscription));
 }
 
-async function listChannels({ client, output }: ClientSession): Promise<void> {
-  const page = await client.alerts.channels.list();
+async function listChannels({ client, output }: ClientSession, name: string | undefined): Promise<void> {
+  const { list, get } = client.alerts.channels;
+  const page = name === undefined ? await list() : { channels: [await get(name)] };
   if (output.asJson) return output.json(page);
   const print = { output, head: channelHead, row: channelRow, none: 'there is no channel', more: '' };
   printPage({ next_cursor: null }, page.channels, print);
@@ -139,8 +148,9 @@ async function redrive({ client, output }: ClientSession, deliveryId: string | u
   output.line(`${answer.redriven} ${answer.redriven === 1 ? 'is' : 'are'} being sent again`);
 }
 
-async function listSubscriptions({ client, output }: ClientSession): Promise<void> {
-  const page = await client.events.subscriptions.list();
+async function listSubscriptions({ client, output }: ClientSession, name: string | undefined): Promise<void> {
+  const { list, get } = client.events.subscriptions;
+  const page = name === undefined ? await list() : { subscriptions: [await get(name)] };
   if (output.asJson) return output.json(page);
   const print = { output, head: subscriptionHead, row: subscriptionRow, none: 'nobody has subscribed', more: '' };
   printPage({ next_cursor: null }, page.subscriptions, print);

@@ -42,7 +42,11 @@ export function addAlerts(alerts: Command): void {
     .option('--by <name>', 'Who')
     .option('--note <text>', 'What is done about it')
     .action(remotely(acknowledge));
-  alerts.command('rules').description('List the rules').action(remotely(listRules));
+  alerts
+    .command('rules')
+    .description('List the rules, or show one')
+    .argument('[name]', 'Only this rule')
+    .action(remotely(listRules));
   const rule = alerts.command('rule').description('Watch something, or no longer').argument('<name>', 'The rule');
   for (const { option } of ruleFlags) rule.addOption(option);
   rule
@@ -86,8 +90,8 @@ async function acknowledge({ client, output }: ClientSession, alertId: string, g
   output.line(`${alert.rule} is looked after${alert.acknowledged_by === null ? '' : ` by ${alert.acknowledged_by}`}`);
 }
 
-async function listRules({ client, output }: ClientSession): Promise<void> {
-  const page = await client.alerts.rules.list();
+async function listRules({ client, output }: ClientSession, name: string | undefined): Promise<void> {
+  const page = name === undefined ? await client.alerts.rules.list() : { rules: [await client.alerts.rules.get(name)] };
   if (output.asJson) return output.json(page);
   printPage({ next_cursor: null }, page.rules, {
     output,

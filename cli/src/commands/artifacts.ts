@@ -1,4 +1,4 @@
-// `punctual artifacts …`: upload files, see them, get them back. An upload to a terminal shows how far it is.
+// `punctual artifacts …`: upload files, see them, get them back, and see how far that is.
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import { type Artifact, ArtifactPageQuery, type RunArtifact } from '@punctual/contract';
@@ -9,7 +9,7 @@ import { CliError } from '../failure.ts';
 import { flagsFrom, valuesOf } from '../flags.ts';
 import { harmless, oneLine } from '../output.ts';
 import { printPage } from '../pages.ts';
-import { progressBar, showBytes } from '../progress.ts';
+import { partOf, showBytes } from '../progress.ts';
 import { type ClientSession, remotely } from '../session.ts';
 import { now, showRelative, showTime } from '../time.ts';
 
@@ -66,7 +66,7 @@ async function upload(
   try {
     artifact = await client.artifacts.upload(source, {
       ...given,
-      onProgress: (sent, size) => output.progress(progressBar(sent, size)),
+      onProgress: (sent, size) => output.progress(bytesWords(sent, size), partOf(sent, size)),
     });
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;
@@ -130,14 +130,19 @@ async function download(
   sha256: string,
   given: { output?: string; force?: boolean },
 ): Promise<void> {
-  const { name } = await client.artifacts.get(sha256);
+  const { name, size } = await client.artifacts.get(sha256);
   // Only the last step of its name: where files go, people decide here.
   const path = given.output ?? basename(name ?? sha256);
   if (given.force !== true && existsSync(path))
     throw new CliError(`${harmless(path)} is there already; --force replaces it, --output names another file.`);
-  await client.artifacts.download(sha256, path);
+  const onProgress = (got: number): void => output.progress(bytesWords(got, size), partOf(got, size));
+  await client.artifacts.download(sha256, path, { onProgress }).finally(() => output.progress(null));
   if (output.asJson) output.json({ sha256, path });
   else output.line(harmless(path));
+}
+
+function bytesWords(done: number, all: number): string {
+  return `${showBytes(done)} of ${showBytes(all)}`;
 }
 
 async function remove(session: ClientSession, hashes: string[]): Promise<number> {

@@ -1,12 +1,13 @@
 // `punctual backfills …`: runs for past times of a recurring job. Creating says first what would be done.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Backfill, BackfillPageQuery, type BackfillPlan, CreateBackfill } from '@punctual/contract';
 import type { Command } from 'commander';
 import { eachId } from '../each.ts';
 import { flagsFrom, valuesOf } from '../flags.ts';
 import { printPage } from '../pages.ts';
+import { partOf } from '../progress.ts';
 import { type ClientSession, remotely } from '../session.ts';
 import { now, showAbsolute, showTime } from '../time.ts';
+import { follow } from '../watch.ts';
 
 const createFlags = flagsFrom(
   CreateBackfill.properties,
@@ -18,9 +19,6 @@ const createFlags = flagsFrom(
 );
 
 const pageFlags = flagsFrom(BackfillPageQuery.properties, Object.keys(BackfillPageQuery.properties));
-
-/** How often --watch asks. */
-const watch_ms = 1_000;
 
 export function addBackfills(backfills: Command): void {
   const create = backfills
@@ -46,7 +44,6 @@ export function addBackfills(backfills: Command): void {
     .command('show')
     .description('Show a backfill and how far it is')
     .argument('<id>', 'The id of the backfill')
-    .option('--watch', 'Until it is done')
     .action(remotely(show));
   backfills
     .command('cancel')
@@ -55,7 +52,7 @@ export function addBackfills(backfills: Command): void {
     .action(remotely(cancel));
 }
 
-async function make(session: ClientSession, jobId: string, given: Record<string, unknown>): Promise<void> {
+async function make(session: ClientSession, jobId: string, given: Record<string, unknown>): Promise<number> {
   const { client, output } = session;
   const request = { ...valuesOf(createFlags, given), dry_run: given['apply'] !== true } as CreateBackfill;
   const plan = await client.backfills.create(jobId, request);
@@ -64,10 +61,11 @@ async function make(session: ClientSession, jobId: string, given: Record<string,
   if (plan.backfill_id === null) {
     if (!output.asJson && plan.runs > 0) output.remark('nothing was done; --apply does it');
   } else if (given['watch'] === true) {
-    await watch(session, plan.backfill_id);
+    return await watch(session, plan.backfill_id);
   } else if (!output.asJson) {
     output.remark(`punctual backfills show ${plan.backfill_id} shows how far it is`);
   }
+  return 0;
 }
 
 export function planWords({ backfill_id, times, first, last, already, runs }: BackfillPlan): string {
@@ -90,10 +88,9 @@ async function list({ client, output }: ClientSession, jobId: string, given: Rec
   });
 }
 
-async function show(session: ClientSession, id: string, given: Record<string, unknown>): Promise<void> {
-  const { client, output } = session;
-  if (given['watch'] === true) return watch(session, id);
+async function show({ client, output, over }: ClientSession, id: string): Promise<void> {
   const backfill = await client.backfills.get(id);
+  if (backfill.state !== 'RUNNING') over(codeOf(backfill));
   if (output.asJson) return output.json(backfill);
   output.fields([
     ['backfill', backfill.backfill_id],
@@ -107,15 +104,25 @@ async function show(session: ClientSession, id: string, given: Record<string, un
   ]);
 }
 
-async function watch({ client, output }: ClientSession, id: string): Promise<void> {
-  for (let last = ''; ; ) {
-    const backfill = await client.backfills.get(id);
-    const words = output.asJson ? JSON.stringify(backfill) : `${backfill.state} ${progressWords(backfill)}`;
-    if (words !== last) output.line(words);
-    if (backfill.state !== 'RUNNING') return;
-    last = words;
-    await sleep(watch_ms);
-  }
+/** Until it has ended; Ctrl-C ends the watching, not the backfill. */
+async function watch(session: ClientSession, id: string): Promise<number> {
+  const { client, output } = session;
+  const words = (backfill: Backfill): string => `${backfill.state} ${progressWords(backfill)}`;
+  const backfill = await follow(session, {
+    get: () => client.backfills.get(id),
+    ended: ({ state }) => state !== 'RUNNING',
+    words,
+    part: ({ total, succeeded, failed, cancelled }) => partOf(succeeded + failed + cancelled, total),
+    goesOn: `backfill ${id} goes on; \`punctual backfills show ${id}\` says how far it is, \`punctual backfills cancel ${id}\` stops it`,
+  });
+  if (backfill === null) return 0;
+  if (output.asJson) output.jsonLine(backfill);
+  else output.line(words(backfill));
+  return codeOf(backfill);
+}
+
+function codeOf({ state, failed, cancelled }: Backfill): number {
+  return state === 'DONE' && failed + cancelled === 0 ? 0 : 2;
 }
 
 export function progressWords({ total, made, running, succeeded, failed, cancelled }: Backfill): string {

@@ -4,10 +4,11 @@ import type { Command } from 'commander';
 import { calendarRequest, windowOptions } from '../calendar_flags.ts';
 import { eachId } from '../each.ts';
 import { flagsFrom } from '../flags.ts';
+import { oneLine } from '../output.ts';
 import { printPage } from '../pages.ts';
 import { type ClientSession, remotely } from '../session.ts';
 import { calendarFields, calendarHead, calendarRow } from '../show_schedule.ts';
-import { now } from '../time.ts';
+import { now, showTime } from '../time.ts';
 
 const zoneFlags = flagsFrom(PutCalendar.properties, ['timezone'], {
   words: { timezone: 'The time zone of its days and hours' },
@@ -20,6 +21,11 @@ export function addCalendars(calendars: Command): void {
     .description('Show a calendar')
     .argument('<name>', 'The name of the calendar')
     .action(remotely(show));
+  calendars
+    .command('jobs')
+    .description('List the jobs whose schedules use a calendar')
+    .argument('<name>', 'The name of the calendar')
+    .action(remotely(listJobs));
   addPut(calendars.command('put'));
   calendars
     .command('delete')
@@ -59,6 +65,18 @@ async function show({ client, output }: ClientSession, name: string): Promise<vo
   const calendar = await client.calendars.get(name);
   if (output.asJson) return output.json(calendar);
   output.fields(calendarFields(calendar, now()));
+}
+
+async function listJobs({ client, output }: ClientSession, name: string): Promise<void> {
+  const page = await client.calendars.jobs(name);
+  if (output.asJson) return output.json(page);
+  printPage({ next_cursor: null }, page.jobs, {
+    output,
+    head: ['JOB', 'NAME', 'NEXT'],
+    row: (job, _paint, at) => [job.job_id, oneLine(job.name, 60), showTime(job.next_time, at)],
+    none: 'no job uses it',
+    more: '',
+  });
 }
 
 async function replace({ client, output }: ClientSession, name: string, given: Record<string, unknown>): Promise<void> {

@@ -6,6 +6,7 @@ import { eachId } from '../each.ts';
 import { UsageError } from '../failure.ts';
 import { flagsFrom, valuesOf } from '../flags.ts';
 import { printPage, printRows } from '../pages.ts';
+import { partOf } from '../progress.ts';
 import { countLetters, type Filter, redriveAll } from '../redrive.ts';
 import { type ClientSession, remotely } from '../session.ts';
 import { groupHead, groupRow, letterFields, letterHead, letterHints, letterRow } from '../show.ts';
@@ -127,10 +128,9 @@ async function redriveFitting(
     output.remark('nothing was redriven');
     return 1;
   }
-  const progress = (redriven: number) => {
-    if (!output.asJson && redriven < total) output.remark(`${redriven} of ${total} redriven`, 'dim');
-  };
-  const answer = await redriveAll(client.deadLetters, filter, { total, progress });
+  const progress = (redriven: number): void =>
+    output.progress(`${redriven} of ${total} redriven`, partOf(redriven, total));
+  const answer = await redriveAll(client.deadLetters, filter, { total, progress }).finally(() => output.progress(null));
   if (output.asJson) output.json(answer);
   else if (total === 0) output.remark('no dead letter fits');
   else output.line(`${countOf(answer.redriven)} redriven`);

@@ -4,10 +4,6 @@ import type { Command } from 'commander';
 import { withDatabase } from '../database.ts';
 import type { Output } from '../output.ts';
 import { locally, type Session } from '../session.ts';
-import { now } from '../time.ts';
-
-/** Between two remarks on how far it is. */
-const remark_every_ms = 1_000;
 
 const where = `
 It works on the database of DATABASE_URL, or on the embedded one while \`punctual start\` runs, with the keys of
@@ -39,15 +35,12 @@ async function run({ config, output }: Session, { dryRun = false }: { dryRun?: b
     const { rotateDatabase } = await import('@punctual/server');
     const unreadable = new Map<string, number>();
     let rotated = 0;
-    let toldAt = now();
     const onStep = (step: RotateStep): void => {
       rotated += step.rotated;
       for (const [key, n] of Object.entries(step.unreadable)) unreadable.set(key, (unreadable.get(key) ?? 0) + n);
-      if (output.asJson || now() - toldAt < remark_every_ms) return;
-      toldAt = now();
-      output.remark(`${rotated} values encrypted again so far, at ${step.column}`, 'dim');
+      if (!dryRun) output.progress(`${rotated} values encrypted again so far, at ${step.column}`);
     };
-    const before = await rotateDatabase(config, { databaseUrl, dryRun, onStep });
+    const before = await rotateDatabase(config, { databaseUrl, dryRun, onStep }).finally(() => output.progress(null));
     const keys = dryRun || rotated === 0 ? before : await rotateDatabase(config, { databaseUrl, dryRun: true });
     print(output, { dry_run: dryRun, rotated, unreadable: Object.fromEntries(unreadable), keys });
     return unreadable.size === 0 ? 0 : 1;

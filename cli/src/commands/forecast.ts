@@ -1,11 +1,13 @@
 // `punctual forecast`: how many runs start when, the busiest minutes, and the slots they will need.
-import { type Forecast, ForecastQuery } from '@punctual/contract';
-import type { Command } from 'commander';
-import { flagsFrom, valuesOf } from '../flags.ts';
+import { type Forecast, ForecastQuery, type Minute } from '@punctual/contract';
+import { type Command, Option } from 'commander';
+import { flagsFrom, inWords, valuesOf } from '../flags.ts';
+import { type Output, oneLine } from '../output.ts';
 import { type ClientSession, remotely } from '../session.ts';
-import { showAbsolute, writeDuration } from '../time.ts';
+import { parseTime, showAbsolute, writeDuration } from '../time.ts';
 
 const queryFlags = flagsFrom(ForecastQuery.properties, Object.keys(ForecastQuery.properties));
+const minuteFlags = queryFlags.filter(({ property }) => property === 'queue' || property === 'type');
 
 /** So many busiest parts of the time are shown; --json has all. */
 const max_rows = 20;
@@ -13,11 +15,19 @@ const max_rows = 20;
 export function addForecast(forecast: Command): void {
   for (const { option } of queryFlags) forecast.addOption(option);
   forecast
+    .addOption(
+      new Option(
+        '--minute <time>',
+        'Which schedules start runs in the minute of this time, and how to spread them',
+      ).argParser((text: string) => inWords(() => parseTime(text))),
+    )
     .addHelpText('after', '\nExamples:\n  punctual forecast\n  punctual forecast --hours 3 --queue mail')
     .action(remotely(show));
 }
 
 async function show({ client, output }: ClientSession, given: Record<string, unknown>): Promise<void> {
+  const { minute: at } = given as { minute?: string };
+  if (at !== undefined) return showMinute(output, await client.forecastMinute({ ...valuesOf(minuteFlags, given), at }));
   const forecast = await client.forecast(valuesOf(queryFlags, given));
   if (output.asJson) return output.json(forecast);
   const until = showAbsolute(Date.parse(forecast.to));
@@ -36,6 +46,18 @@ async function show({ client, output }: ClientSession, given: Record<string, unk
   const [minute] = forecast.busiest_minutes;
   if (minute !== undefined)
     output.remark(`\nThe busiest minute is ${showAbsolute(Date.parse(minute.at))}, with ${minute.runs} runs.`);
+}
+
+function showMinute(output: Output, minute: Minute): void {
+  if (output.asJson) return output.json(minute);
+  if (minute.jobs.length === 0) return output.remark('no schedule starts a run in that minute');
+  const spread = ({ spread_ms }: Minute['jobs'][number]) =>
+    spread_ms === null ? '–' : `--jitter ${writeDuration(spread_ms)}`;
+  output.table(
+    ['JOB', 'NAME', 'QUEUE', 'TYPE', 'RUNS', 'SPREAD IT BY'],
+    minute.jobs.map((job) => [job.job_id, oneLine(job.name, 40), job.queue, job.type, String(job.runs), spread(job)]),
+  );
+  if (!minute.complete) output.remark('there are more', 'dim');
 }
 
 function groupRow({ queue, type, runs, median_ms, p95_ms }: Forecast['groups'][number]): string[] {

@@ -2,7 +2,7 @@
 // times side by side, and creates them with --apply. What cannot be translated is named and makes the command fail,
 // before anything is created, unless --skip-unsupported says that this is known.
 import path from 'node:path';
-import { CreateJob, timing } from '@punctual/contract';
+import { CreateJob, type PreviewRequest, timing } from '@punctual/contract';
 import type { Command } from 'commander';
 import { UsageError } from '../failure.ts';
 import { flagsFrom } from '../flags.ts';
@@ -12,6 +12,7 @@ import { parseCrontab } from '../import/crontab.ts';
 import type { ImportOptions, Parsed } from '../import/entry.ts';
 import { readImport } from '../import/read.ts';
 import { showComparison } from '../import/show.ts';
+import { partOf } from '../progress.ts';
 import { type ClientSession, remotely } from '../session.ts';
 import { machineZone, now } from '../time.ts';
 
@@ -127,13 +128,21 @@ async function finish(session: ClientSession, parsed: Parsed, how: Context & { g
 async function compared({ client, output }: ClientSession, parsed: Parsed, context: Context): Promise<Comparison> {
   const from = new Date(now()).toISOString();
   try {
-    return await compareTimes(parsed, (request) => client.schedules.preview(request), { ...context, from });
+    let asked = 0;
+    const ask = (request: PreviewRequest) => {
+      asked += 1;
+      output.progress(`asking for the times of entry ${Math.min(asked, parsed.entries.length)}`);
+      return client.schedules.preview(request);
+    };
+    return await compareTimes(parsed, ask, { ...context, from });
   } catch (error) {
     if ((error as { code?: unknown }).code === 'unreachable' && !output.asJson)
       output.remark(
         'An import asks a server for the times of each entry, so one must be reachable; nothing was created.',
       );
     throw error;
+  } finally {
+    output.progress(null);
   }
 }
 
@@ -149,7 +158,10 @@ async function apply({ client, output }: ClientSession, { entries }: Comparison)
   try {
     for await (const one of applyEntries(client.jobs, entries)) {
       applied.push(one);
+      output.progress(null);
       if (!output.asJson) output.line(`job ${one.job_id} ${outcomes[one.outcome]} (line ${one.entry.line})`);
+      const { length } = applied;
+      output.progress(`${length} of ${entries.length} jobs applied`, partOf(length, entries.length));
     }
   } catch (error) {
     if (!output.asJson)
@@ -157,6 +169,8 @@ async function apply({ client, output }: ClientSession, { entries }: Comparison)
         `${applied.length} of ${entries.length} are there; apply again for the rest: nothing is created twice.`,
       );
     throw error;
+  } finally {
+    output.progress(null);
   }
   return applied;
 }

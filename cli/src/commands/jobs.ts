@@ -191,8 +191,11 @@ async function list({ client, output }: ClientSession, given: Record<string, unk
   printPage(page, page.jobs, print);
 }
 
-async function show({ client, output }: ClientSession, id: string, given: RevealQuery): Promise<void> {
+async function show({ client, output, over }: ClientSession, id: string, { reveal }: RevealQuery): Promise<void> {
+  const given = reveal === true ? { reveal } : {};
   const [job, { latest_run: run }] = await Promise.all([client.jobs.get(id, given), client.jobs.status(id, given)]);
+  if ((job.status === 'COMPLETED' || job.status === 'CANCELLED') && run?.end_time !== null)
+    over(run?.status === 'SUCCESS' ? 0 : 2);
   if (output.asJson) return output.json({ job, latest_run: run });
   const at = now();
   output.fields(jobFields(job, output.paint, at));

@@ -4,10 +4,10 @@ import type { Command } from 'commander';
 import { withDatabase } from '../database.ts';
 import { UsageError } from '../failure.ts';
 import { flagsFrom, valuesOf } from '../flags.ts';
-import type { Output, Paint } from '../output.ts';
+import { harmless, type Output, type Paint } from '../output.ts';
 import { printPage } from '../pages.ts';
 import { type ClientSession, locally, remotely, type Session, withClient } from '../session.ts';
-import { showRelative } from '../time.ts';
+import { now, showRelative, showTime } from '../time.ts';
 
 const createFlags = flagsFrom(CreateKey.properties, [
   'name',
@@ -38,6 +38,7 @@ Examples:
     )
     .action(locally(createKey));
   keys.command('list').description('List the keys, without their secrets').action(remotely(list));
+  keys.command('show <key_id>').description('Show a key, without its secret').action(remotely(show));
   keys
     .command('revoke <key_id>')
     .description('Revoke a key: within a second no server accepts it any more')
@@ -81,15 +82,31 @@ async function list({ client, output }: ClientSession): Promise<void> {
   printPage({ next_cursor: null }, answer.keys, { output, head, row: keyRow, none: 'there are no keys', more: '' });
 }
 
-function keyRow(key: ApiKey, _paint: Paint, now: number): string[] {
+async function show({ client, output }: ClientSession, keyId: string): Promise<void> {
+  const key = await client.keys.get(keyId);
+  if (output.asJson) return output.json(key);
+  const at = now();
+  output.fields([
+    ['key', key.key_id],
+    ['name', harmless(key.name)],
+    ['role', key.role],
+    ['user', key.user_id ?? '–'],
+    ['state', key.state],
+    ['made', showTime(key.created_at, at)],
+    ['used', showTime(key.last_used_at, at)],
+    ['expires', showTime(key.expires_at, at)],
+  ]);
+}
+
+function keyRow(key: ApiKey, _paint: Paint, at: number): string[] {
   return [
     key.key_id,
     key.name,
     key.role,
     key.user_id ?? '–',
     key.state,
-    showRelative(Date.parse(key.created_at), now),
-    key.last_used_at === null ? '–' : showRelative(Date.parse(key.last_used_at), now),
+    showRelative(Date.parse(key.created_at), at),
+    key.last_used_at === null ? '–' : showRelative(Date.parse(key.last_used_at), at),
   ];
 }
 

@@ -2,6 +2,7 @@
 // is for those who want to choose the moment.
 import type { Command } from 'commander';
 import { needDatabaseUrl } from '../database.ts';
+import { partOf } from '../progress.ts';
 import { locally, type Session } from '../session.ts';
 
 export function addMigrate(command: Command): void {
@@ -17,7 +18,11 @@ export function addMigrate(command: Command): void {
 async function run({ config, output }: Session, { dryRun = false }: { dryRun?: boolean }): Promise<void> {
   const databaseUrl = needDatabaseUrl(config, '`punctual migrate`');
   const { migrate } = await import('@punctual/server');
-  const { applied, pending, version } = await migrate(config, { databaseUrl, dryRun });
+  const { applied, pending, version } = await migrate(config, {
+    databaseUrl,
+    dryRun,
+    onStep: ({ name, done, all }) => output.progress(`applying ${name}, ${done} of ${all} done`, partOf(done, all)),
+  }).finally(() => output.progress(null));
   if (output.asJson) return output.json({ applied, pending, version });
   for (const name of applied) output.line(`applied  ${name}`);
   for (const name of pending) output.line(`pending  ${name}`);

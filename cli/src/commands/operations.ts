@@ -1,14 +1,15 @@
 // `punctual operations …`: one action done to all jobs or runs that fit a filter. Starting one counts first and asks.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { CreateOperation, type Operation, OperationFilter, OperationQuery } from '@punctual/contract';
 import { type Command, Option } from 'commander';
 import { confirmed, refuseUnasked } from '../confirm.ts';
 import { eachId } from '../each.ts';
 import { flagsFrom, valuesOf } from '../flags.ts';
 import { type Print, printPage, printRows } from '../pages.ts';
+import { partOf } from '../progress.ts';
 import { type ClientSession, remotely } from '../session.ts';
 import { actionWords, askWords, countWords, filterWords, planWords, progressWords } from '../show_operation.ts';
 import { now, showTime } from '../time.ts';
+import { follow } from '../watch.ts';
 
 const filterFlags = flagsFrom(OperationFilter.properties, Object.keys(OperationFilter.properties), {
   words: {
@@ -26,9 +27,6 @@ const actionFlags = flagsFrom(CreateOperation.properties, ['action', 'priority',
   words: { action: 'What to do', note: 'Why, for the record' },
 });
 const pageFlags = flagsFrom(OperationQuery.properties, Object.keys(OperationQuery.properties));
-
-/** How often progress is asked for. */
-const watch_ms = 500;
 
 export function addOperations(operations: Command): void {
   const start = operations
@@ -56,7 +54,6 @@ export function addOperations(operations: Command): void {
     .command('show')
     .description('Show an operation and how far it is')
     .argument('<id>', 'The id of the operation')
-    .option('--watch', 'Until it has ended')
     .action(remotely(show));
   operations
     .command('cancel')
@@ -86,7 +83,7 @@ async function begin(session: ClientSession, given: Record<string, unknown>): Pr
     else output.remark(howToLook(id));
     return 0;
   }
-  return watch(session, id);
+  return watch(session, id, plan.count ?? 0);
 }
 
 function requestOf(given: Record<string, unknown>): CreateOperation {
@@ -105,27 +102,20 @@ function howToLook(id: string): string {
 }
 
 /** Until it has ended; Ctrl-C ends the watching, not the operation. */
-async function watch({ client, output }: ClientSession, id: string): Promise<number> {
-  const stop = new AbortController();
-  const interrupt = (): void => stop.abort();
-  process.once('SIGINT', interrupt);
-  try {
-    for (let last = ''; ; ) {
-      const operation = await client.operations.get(id);
-      const ended = operation.state !== 'RUNNING';
-      if (ended && output.asJson) output.json(operation);
-      const words = `${operation.state} ${progressWords(operation)}`;
-      if (!output.asJson && (ended || words !== last)) output.line(words);
-      if (ended) return 0;
-      last = words;
-      await sleep(watch_ms, undefined, { signal: stop.signal }).catch(() => {});
-      if (!stop.signal.aborted) continue;
-      output.remark(howToLook(id));
-      return 0;
-    }
-  } finally {
-    process.off('SIGINT', interrupt);
-  }
+async function watch(session: ClientSession, id: string, expected: number): Promise<number> {
+  const { client, output } = session;
+  const words = (operation: Operation): string => `${operation.state} ${progressWords(operation)}`;
+  const operation = await follow(session, {
+    get: () => client.operations.get(id),
+    ended: ({ state }) => state !== 'RUNNING',
+    words,
+    part: ({ done, skipped, matched }) => partOf(done + skipped, Math.max(expected, matched)),
+    goesOn: howToLook(id),
+  });
+  if (operation === null) return 0;
+  if (output.asJson) output.json(operation);
+  else output.line(words(operation));
+  return 0;
 }
 
 async function list({ client, output }: ClientSession, given: Record<string, unknown>): Promise<void> {
@@ -145,10 +135,10 @@ async function list({ client, output }: ClientSession, given: Record<string, unk
   printPage(page, page.operations, print);
 }
 
-async function show(session: ClientSession, id: string, given: Record<string, unknown>): Promise<number> {
-  const { client, output } = session;
-  if (given['watch'] === true) return watch(session, id);
+async function show(session: ClientSession, id: string): Promise<void> {
+  const { client, output, over } = session;
   const operation = await client.operations.get(id);
+  if (operation.state !== 'RUNNING') over(operation.state === 'DONE' ? 0 : 2);
   if (output.asJson) output.json(operation);
   else
     output.fields([
@@ -162,7 +152,6 @@ async function show(session: ClientSession, id: string, given: Record<string, un
       ['started', showTime(operation.started_at, now())],
       ...(operation.ended_at === null ? [] : [['ended', showTime(operation.ended_at, now())] as [string, string]]),
     ]);
-  return 0;
 }
 
 async function cancel(session: ClientSession, ids: string[]): Promise<number> {

@@ -4,11 +4,8 @@ import type { Config } from '@punctual/server/config';
 import type { Command } from 'commander';
 import { withDatabase } from '../database.ts';
 import type { Output } from '../output.ts';
+import { partOf } from '../progress.ts';
 import { locally, type Session } from '../session.ts';
-import { now } from '../time.ts';
-
-/** Between two remarks on how far it is. */
-const remark_every_ms = 1_000;
 
 export function addPrune(command: Command): void {
   command
@@ -36,7 +33,9 @@ async function run({ config, output }: Session, { dryRun = false }: { dryRun?: b
     const foreseen = await pass(config, databaseUrl, { dryRun: true });
     if (dryRun || foreseen.rows.size === 0) return dryRun ? print(output, foreseen, true) : printNothing(output);
     if (!output.asJson) print(output, foreseen, true);
-    const done = await pass(config, databaseUrl, { dryRun: false, output });
+    const expected = [...foreseen.rows.values()];
+    const total = expected.every(({ exact }) => exact) ? expected.reduce((sum, { rows }) => sum + rows, 0) : undefined;
+    const done = await pass(config, databaseUrl, { dryRun: false, output, total });
     print(output, done, false);
   });
 }
@@ -44,25 +43,28 @@ async function run({ config, output }: Session, { dryRun = false }: { dryRun?: b
 async function pass(
   config: Config,
   databaseUrl: string,
-  { dryRun, output }: { dryRun: boolean; output?: Output },
+  { dryRun, output, total }: { dryRun: boolean; output?: Output; total?: number | undefined },
 ): Promise<Sums> {
   const { pruneDatabase } = await import('@punctual/server');
   const sums: Sums = { rows: new Map(), dropped: [], busy: [] };
-  let total = 0;
-  let toldAt = now();
+  let removed = 0;
   const onStep = ({ table, rows, dropped, busy, more }: PruneStep): boolean => {
     const sum = sums.rows.get(table) ?? { rows: 0, exact: true };
     if (rows > 0 || more) sums.rows.set(table, { rows: sum.rows + rows, exact: sum.exact && more !== true });
     if (dropped !== undefined) sums.dropped.push(dropped);
     if (busy !== undefined) sums.busy.push(busy);
-    total += rows;
-    if (output !== undefined && now() - toldAt >= remark_every_ms) {
-      toldAt = now();
-      output.remark(`${total} rows removed so far, at ${table}`, 'dim');
-    }
+    removed += rows;
+    output?.progress(
+      `${removed} rows removed so far, at ${table}`,
+      ...(total === undefined ? [] : [partOf(removed, total)]),
+    );
     return true;
   };
-  await pruneDatabase(config, { databaseUrl, dryRun, onStep });
+  try {
+    await pruneDatabase(config, { databaseUrl, dryRun, onStep });
+  } finally {
+    output?.progress(null);
+  }
   return sums;
 }
 

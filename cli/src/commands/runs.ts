@@ -87,12 +87,14 @@ async function listRuns({ client, output }: ClientSession, given: Record<string,
   printPage(page, page.runs, print);
 }
 
-async function show({ client, output }: ClientSession, id: string, given: RevealQuery): Promise<void> {
+async function show({ client, output, over }: ClientSession, id: string, { reveal }: RevealQuery): Promise<void> {
+  const given = reveal === true ? { reveal } : {};
   const [run, { attempts }, log] = await Promise.all([
     client.runs.get(id, given),
     client.runs.attempts(id, given),
     lastLines(client, id),
   ]);
+  if (run.end_time !== null) over(run.status === 'SUCCESS' ? 0 : 2);
   if (output.asJson) return output.json({ run, attempts, lines: log.lines });
   const at = now();
   output.fields(runFields(run, output.paint, at));

@@ -10,10 +10,19 @@ import { showStatus } from '../output.ts';
 import { printPage, printRows } from '../pages.ts';
 import { readJson } from '../read_json.ts';
 import { type ClientSession, remotely } from '../session.ts';
-import { stepLines, workflowFields, workflowHead, workflowRow } from '../show_workflow.ts';
+import {
+  itemHead,
+  itemRow,
+  stepFields,
+  stepLines,
+  workflowFields,
+  workflowHead,
+  workflowRow,
+} from '../show_workflow.ts';
 import { now } from '../time.ts';
 
 const listFlags = flagsFrom(WorkflowQuery.properties, Object.keys(WorkflowQuery.properties));
+const pageFlags = listFlags.filter(({ property }) => property === 'limit' || property === 'cursor');
 const file = 'A file of JSON or YAML; - reads standard input';
 const id = 'The id of the workflow';
 
@@ -53,6 +62,13 @@ export function addWorkflows(workflows: Command): void {
     .argument('<id>', id)
     .option('--reveal', 'Show what is encrypted in the clear')
     .action(remotely(show));
+  const step = workflows
+    .command('step')
+    .description('Show a step of a workflow: its result, and the items of a map')
+    .argument('<id>', id)
+    .argument('<step>', 'The name of the step');
+  for (const { option } of pageFlags) step.addOption(option);
+  step.action(remotely(showStep));
   addMoves(workflows);
 }
 
@@ -168,7 +184,29 @@ async function list({ client, output }: ClientSession, given: Record<string, unk
 }
 
 async function show(session: ClientSession, workflowId: string, { reveal = false }: Given): Promise<void> {
-  print(session, await session.client.workflows.get(workflowId, { reveal }));
+  const workflow = await session.client.workflows.get(workflowId, { reveal });
+  if (workflow.ended_at !== null) session.over(workflow.state === 'SUCCESS' ? 0 : 2);
+  print(session, workflow);
+}
+
+async function showStep(
+  { client, output }: ClientSession,
+  workflowId: string,
+  name: string,
+  given: Record<string, unknown>,
+): Promise<void> {
+  const detail = await client.workflows.step(workflowId, name, valuesOf(pageFlags, given));
+  if (output.asJson) return output.json(detail);
+  output.fields(stepFields(detail, output.paint));
+  if (detail.items.length === 0) return;
+  output.line();
+  printPage(detail, detail.items, {
+    output,
+    head: itemHead,
+    row: itemRow,
+    none: '',
+    more: `punctual workflows step ${workflowId} ${name}`,
+  });
 }
 
 function print({ output }: ClientSession, workflow: Workflow): void {

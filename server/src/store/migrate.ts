@@ -20,6 +20,14 @@ export interface MigrationResult {
   segments: number;
 }
 
+export interface MigrationStep {
+  /** The one that is applied now. */
+  name: string;
+  /** Applied before it by this call, of how many. */
+  done: number;
+  all: number;
+}
+
 /** The number under which servers queue up to migrate; any fixed number does. */
 const advisoryLock = 7600_0001;
 const migrationTimeoutMs = 10 * 60_000;
@@ -45,6 +53,8 @@ export async function migrateDatabase(options: {
   url: string;
   segments: number;
   dryRun?: boolean;
+  /** Told before each is applied. */
+  onStep?: ((step: MigrationStep) => void) | undefined;
 }): Promise<MigrationResult> {
   const client = new pg.Client(connectionOptions(options.url, migrationTimeoutMs));
   client.on('error', () => {}); // the query under way fails with it
@@ -59,7 +69,7 @@ export async function migrateDatabase(options: {
 
 async function migrateLocked(
   client: pg.Client,
-  options: { segments: number; dryRun?: boolean },
+  options: { segments: number; dryRun?: boolean; onStep?: ((step: MigrationStep) => void) | undefined },
 ): Promise<MigrationResult> {
   const done = await appliedMigrations(client);
   const known = listMigrations();
@@ -71,7 +81,12 @@ async function migrateLocked(
     );
   }
   const pending = known.filter((migration) => !done.has(migration.version));
-  if (options.dryRun !== true) for (const migration of pending) await apply(client, migration, options.segments);
+  if (options.dryRun !== true) {
+    for (const [before, migration] of pending.entries()) {
+      options.onStep?.({ name: migration.name, done: before, all: pending.length });
+      await apply(client, migration, options.segments);
+    }
+  }
   const version = options.dryRun === true ? Math.max(0, ...done.keys()) : newest;
   const names = pending.map((migration) => migration.name);
   const installed = version === 0 ? options.segments : await readSegments(client);

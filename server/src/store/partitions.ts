@@ -1,6 +1,6 @@
 // The append-only tables are partitioned by day. Days are made ahead; rows of a day that has none go to the `_rest`
 // partition, so nothing is ever refused for want of one.
-import type { Database } from './database.ts';
+import type { Database, Queryable } from './database.ts';
 import { sql } from './sql.ts';
 
 const partitioned = ['ended_runs', 'attempts', 'log_chunks'] as const;
@@ -8,13 +8,25 @@ const daysAhead = 3;
 /** Held by whoever makes or drops one. */
 export const partitionsLock = 7600_0002;
 
-/** Makes the partitions of today and the days ahead; answers those it made. */
-export async function makePartitions(db: Database): Promise<string[]> {
-  const missing = await db.query<{ name: string; parent: string; from: string; to: string }>(sql`
+interface Partition {
+  name: string;
+  parent: string;
+  from: string;
+  to: string;
+}
+
+/** Those of today and the days ahead that are not there. */
+export async function missingPartitions(db: Queryable): Promise<Partition[]> {
+  return await db.query<Partition>(sql`
     select p.parent || to_char(d.day, '_YYYYMMDD') as name, p.parent, d.day::date::text as from, (d.day::date + 1)::text as to
     from unnest(${partitioned}::text[]) p (parent)
     cross join generate_series(date_trunc('day', now()), now() + ${daysAhead}::integer * interval '1 day', interval '1 day') d (day)
     where to_regclass('punctual.' || p.parent || to_char(d.day, '_YYYYMMDD')) is null`);
+}
+
+/** Makes the partitions of today and the days ahead; answers those it made. */
+export async function makePartitions(db: Database): Promise<string[]> {
+  const missing = await missingPartitions(db);
   if (missing.length === 0) return [];
   return db.transaction(async (tx) => {
     await tx.query(sql`select pg_advisory_xact_lock(${partitionsLock})`);

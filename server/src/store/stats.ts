@@ -125,7 +125,8 @@ export async function busiestQueues(
   db: Queryable,
   segments: readonly number[],
 ): Promise<{ queues: StatsQueue[]; ready: number; exact: boolean; running: number }> {
-  const rows = await db.query<StatsQueue & { all_ready: number; all_exact: boolean; all_running: number }>(sql`
+  type Row = Omit<StatsQueue, 'oldest_due_at'> & { oldest: Date | null };
+  const rows = await db.query<Row & { all_ready: number; all_exact: boolean; all_running: number }>(sql`
     with recursive held as (
       select s.segment, 1 as place,
              (select r.lane_id from punctual.ready r where r.segment = s.segment order by r.lane_id, r.seq limit 1) as lane_id
@@ -141,7 +142,7 @@ export async function busiestQueues(
       from held
     ),
     counts as (
-      select l.queue as name, sum(c.ready)::integer as ready, bool_and(c.ready < b.rows) as exact
+      select l.queue as name, sum(c.ready)::integer as ready, bool_and(c.ready < b.rows) as exact, min(f.due_at) as oldest
       from held h
       cross join bound b
       cross join lateral (
@@ -150,6 +151,9 @@ export async function busiestQueues(
           select from punctual.ready r where r.segment = h.segment and r.lane_id = h.lane_id limit (select rows from bound)
         ) counted
       ) c
+      cross join lateral (
+        select r.due_at from punctual.ready r where r.segment = h.segment and r.lane_id = h.lane_id order by r.seq limit 1
+      ) f
       join punctual.lanes l on l.lane_id = h.lane_id
       group by l.queue
     ),
@@ -166,7 +170,7 @@ export async function busiestQueues(
     ),
     queues as (
       select n.name, coalesce(g.state, 'open') as state, coalesce(c.ready, 0) as ready, coalesce(c.exact, true) as exact,
-             coalesce(b.running, 0) as running
+             coalesce(b.running, 0) as running, c.oldest
       from named n
       left join punctual.gates g on g.kind = 'queue' and g.name = n.name
       left join counts c on c.name = n.name
@@ -179,7 +183,10 @@ export async function busiestQueues(
     limit ${maxQueues}::integer`);
   const [first] = rows;
   return {
-    queues: rows.map(({ name, state, ready, exact, running }) => ({ name, state, ready, exact, running })),
+    queues: rows.map(({ name, state, ready, exact, running, oldest }) => ({
+      ...{ name, state, ready, exact, running },
+      oldest_due_at: oldest?.toISOString() ?? null,
+    })),
     ready: first?.all_ready ?? 0,
     exact: first?.all_exact ?? true,
     running: first?.all_running ?? 0,
