@@ -34,7 +34,9 @@ function watchOption(): Option {
     .argParser((text: string) => {
       const seconds = Number(text);
       if (text.trim() !== '' && seconds >= min_seconds && seconds <= max_seconds) return seconds;
-      throw new InvalidArgumentError(`It must be a number of seconds from ${min_seconds} to ${max_seconds}.`);
+      throw new InvalidArgumentError(
+        `It must be a number of seconds from ${min_seconds} to ${max_seconds}; without one, write --watch behind everything else.`,
+      );
     });
 }
 
