@@ -49,7 +49,10 @@ export function workflowCalls(call: Call, waits: Waits) {
     retry: (workflow_id: string, body: RetryWorkflow = {}) =>
       call(routes.retryWorkflow, { params: { workflow_id }, body }),
     /** The workflow once it has ended. */
-    waitFor: (workflow_id: string, options: Pick<WaitOptions, 'timeoutMs' | 'signal' | 'reveal'> = {}): Promise<Workflow> =>
+    waitFor: (
+      workflow_id: string,
+      options: Pick<WaitOptions, 'timeoutMs' | 'signal' | 'reveal'> = {},
+    ): Promise<Workflow> =>
       waits.until(
         {
           ask: (how) =>
