@@ -3,6 +3,7 @@
 // variables and waits for Ctrl-C. Needs Debian's swift-proxy, swift-account, swift-container and swift-object (none of
 // their services), and a temporary folder (TMPDIR) on a file system with extended attributes.
 import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import os from 'node:os';
@@ -10,11 +11,13 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AwsClient } from 'aws4fetch';
 
-const MAX_START_MS = 30_000;
+const MAX_START_MS = 60_000;
 const STORES = ['account', 'container', 'object'];
 const [region, bucket, accessKeyId, secretAccessKey] = ['eu-test-1', 'artifacts', 'test:tester', 'testing'];
 const folder = mkdtempSync(path.join(os.tmpdir(), 'punctual-swift-'));
 const daemons = [];
+const stop = new AbortController();
+for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => stop.abort());
 
 async function freePort() {
   const server = createServer();
@@ -28,19 +31,17 @@ function section(name, settings) {
   return [`[${name}]`, ...Object.entries(settings).map(([key, value]) => `${key} = ${value}`), ''].join('\n');
 }
 
-function base(port) {
-  return section('DEFAULT', {
+function conf(port, parts) {
+  const base = section('DEFAULT', {
     ...{ bind_ip: '127.0.0.1', bind_port: port, workers: 0, user: os.userInfo().username, swift_dir: folder },
     ...{ devices: path.join(folder, 'disks'), mount_check: 'false', fallocate_reserve: 0, log_level: 'WARNING' },
   });
+  return base + parts.map(([name, settings]) => section(name, settings)).join('');
 }
 
 function storeConf(store, port) {
-  const parts = [
-    ['pipeline:main', { pipeline: `${store}-server` }],
-    [`app:${store}-server`, { use: `egg:swift#${store}` }],
-  ];
-  return base(port) + parts.map(([name, settings]) => section(name, settings)).join('\n');
+  const use = [`app:${store}-server`, { use: `egg:swift#${store}` }];
+  return conf(port, [['pipeline:main', { pipeline: `${store}-server` }], use]);
 }
 
 function proxyConf(port) {
@@ -51,17 +52,16 @@ function proxyConf(port) {
     s3api: { location: region },
     tempauth: { user_test_tester: `${secretAccessKey} .admin` },
   };
-  const parts = [
+  return conf(port, [
     ['pipeline:main', { pipeline: [...filters, 'proxy-server'].join(' ') }],
     ['app:proxy-server', { use: 'egg:swift#proxy', account_autocreate: 'true' }],
     ...filters.map((name) => [`filter:${name}`, { use: `egg:swift#${name}`, ...more[name] }]),
-  ];
-  return base(port) + parts.map(([name, settings]) => section(name, settings)).join('\n');
+  ]);
 }
 
-function start(name, conf) {
+function start(name, text) {
   const file = path.join(folder, `${name}-server.conf`);
-  writeFileSync(file, conf);
+  writeFileSync(file, text);
   const log = openSync(path.join(folder, 'log'), 'a');
   daemons.push(spawn(`swift-${name}-server`, [file, '-v'], { stdio: ['ignore', log, log] }));
   closeSync(log);
@@ -90,7 +90,7 @@ async function startAll() {
 /** Waits until a bucket can be made. */
 async function makeBucket(endpoint) {
   const client = new AwsClient({ accessKeyId, secretAccessKey, region, service: 's3', retries: 0 });
-  for (const until = Date.now() + MAX_START_MS; ; await sleep(200)) {
+  for (const until = Date.now() + MAX_START_MS; ; await sleep(200, undefined, { signal: stop.signal })) {
     const answer = await client.fetch(`${endpoint}/${bucket}`, { method: 'PUT' }).catch((error) => error);
     if (answer.ok) return;
     if (Date.now() < until && daemons.every((daemon) => daemon.exitCode === null)) continue;
@@ -107,17 +107,20 @@ async function main([command, ...words]) {
   const given = Object.entries({ ...values, ...secrets }).map(([name, value]) => [`PUNCTUAL_TEST_S3_${name}`, value]);
   if (command === undefined) {
     for (const [name, value] of given) console.log(`export ${name}=${value}`);
-    await new Promise((resolve) => process.once('SIGINT', resolve).once('SIGTERM', resolve));
+    await once(stop.signal, 'abort');
     return 0;
   }
   const env = { ...process.env, ...Object.fromEntries(given) };
   const child = spawn(command, words, { stdio: 'inherit', env });
-  for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => child.kill(name));
+  stop.signal.addEventListener('abort', () => child.kill());
   return new Promise((resolve, reject) => child.on('error', reject).on('exit', (code) => resolve(code ?? 1)));
 }
 
 try {
   process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  console.error(stop.signal.aborted ? 'Stopped.' : error);
+  process.exitCode = 1;
 } finally {
   const ends = daemons.map((daemon) => new Promise((resolve) => daemon.once('close', resolve).once('error', resolve)));
   for (const daemon of daemons) daemon.kill('SIGKILL');

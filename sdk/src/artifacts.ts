@@ -5,7 +5,7 @@ import { rename, unlink } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Artifact, ArtifactPageQuery, PartAddress, Problem, PublishArtifact } from '@punctual/contract';
+import type { Artifact, ArtifactPageQuery, ErrorCode, PartAddress, Problem, PublishArtifact } from '@punctual/contract';
 import { fillPath, fromProblem, PunctualError, routes } from '@punctual/contract/plain';
 import { type ArtifactSource, type OpenSource, openSource } from './artifact-source.ts';
 import type { Call } from './client.ts';
@@ -104,7 +104,7 @@ async function uploadArtifact(
           sent += bytes;
           onProgress?.(sent, size);
         },
-      });
+      }).catch(unlessOver);
     }
     throw new PunctualError('upload_incomplete', {
       detail: 'Parts that were sent do not arrive; is the store all right?',
@@ -116,13 +116,15 @@ async function uploadArtifact(
 
 /** Null when another who sends the same file was at it at the same moment, or the time of the upload was over. */
 async function complete(call: Call, sha256: string, signal: AbortSignal | undefined): Promise<Artifact | null> {
-  try {
-    return await call(routes.completeArtifact, { params: { sha256 }, signal, timeoutMs: complete_timeout_ms });
-  } catch (error) {
-    const isOver = error instanceof PunctualError && /^upload_(incomplete|not_found)$/.test(error.code);
-    if (!isOver) throw error;
-    return null;
-  }
+  return call(routes.completeArtifact, { params: { sha256 }, signal, timeoutMs: complete_timeout_ms }).catch(
+    unlessOver,
+  );
+}
+
+/** Asking again says how things are when another was at it too. */
+function unlessOver(error: unknown): null {
+  if (error instanceof PunctualError && /^upload_(incomplete|not_found)$/.test(error.code)) return null;
+  throw error;
 }
 
 interface SendOptions {
@@ -221,10 +223,11 @@ async function ask(server: Server, url: string, init: RequestInit): Promise<Resp
     throw new PunctualError('unreachable', { detail: `${call} was not answered (${cause.message}).`, cause: error });
   }
   if (response.ok) return response;
-  throw await failureOf(response, call);
+  // So S3 says that the upload was completed or given up.
+  throw await failureOf(response, call, init.method === 'PUT' ? 'upload_not_found' : 'internal');
 }
 
-async function failureOf(response: Response, call: string): Promise<PunctualError> {
+async function failureOf(response: Response, call: string, ifMissing: ErrorCode): Promise<PunctualError> {
   const text = await response.text().catch(() => '');
   try {
     const problem = JSON.parse(text) as Partial<Problem>;
@@ -232,7 +235,8 @@ async function failureOf(response: Response, call: string): Promise<PunctualErro
   } catch {
     // Not ours: a proxy or S3.
   }
-  const code = response.status >= 500 || response.status === 429 ? 'storage_unavailable' : 'internal';
+  const { status } = response;
+  const code = status >= 500 || status === 429 ? 'storage_unavailable' : status === 404 ? ifMissing : 'internal';
   return new PunctualError(code, {
     detail: `${call} was answered with status ${response.status}: ${text.slice(0, 300)}`,
   });

@@ -6,12 +6,12 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { Upload } from '@punctual/contract';
+import type { Artifact, Upload } from '@punctual/contract';
 import { Artifacts } from '@punctual/server/internal/artifacts/artifacts';
 import { openStore } from '@punctual/server/internal/artifacts/open';
 import type { ArtifactStore } from '@punctual/server/internal/artifacts/store';
 import { eventually } from '../support/eventually.ts';
-import { type Answer, type FileHouse, fresh, mb, openFiles, sha256Of } from '../support/files.ts';
+import { type Answer, type FileHouse, fresh, mb, openFiles, sha256Of, slowFile } from '../support/files.ts';
 import { type RealS3, realS3, whyNoS3 } from '../support/real_s3.ts';
 
 const partBytes = 5 * mb;
@@ -127,10 +127,19 @@ describe('artifacts in an S3 that is given', { skip: whyNoS3 ?? false }, () => {
     const made = await Promise.all(files.house.servers.map(() => files.house.client.artifacts.upload(content)));
     const uploads = await Promise.all([begun(fresh(100), 0), begun(fresh(100), 1)]);
     assert.equal(new Set(uploads.map((one) => one.upload_id)).size, 2);
-    const [first] = made;
-    assert.deepEqual(made[1], first);
-    const found = await s3.found(first?.sha256);
+    assert.equal(made[0]?.created_at, made[1]?.created_at);
+    const found = await s3.found(sha256Of(content));
     assert.deepEqual([found.objects.length, found.uploads.length], [1, 0]);
+  });
+
+  test('whoever is slower with the same file gets the artifact of the quicker one', async () => {
+    const content = fresh(partBytes + 1);
+    const { artifacts } = files.house.client;
+    let quicker: Promise<Artifact> | undefined;
+    const slow = slowFile(content, () => (quicker ??= artifacts.upload(content)));
+    const made = await artifacts.upload(slow);
+    assert.deepEqual([made.sha256, made.created_at], [sha256Of(content), (await quicker)?.created_at]);
+    assert.equal(sha256Of(await read(await locationOf(made.sha256))), made.sha256);
   });
 
   test('what a server put together and did not live to note is noted when the file is sent again', async () => {

@@ -2,9 +2,9 @@
 // (support/s3.ts).
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Upload } from '@punctual/contract';
+import type { Artifact, Upload } from '@punctual/contract';
 import { startServer } from '@punctual/server';
-import { type FileHouse, fresh, mb, openFiles, sha256Of } from '../support/files.ts';
+import { type FileHouse, fresh, mb, openFiles, sha256Of, slowFile } from '../support/files.ts';
 import { openS3, type S3 } from '../support/s3.ts';
 
 let s3: S3;
@@ -108,6 +108,16 @@ test('a part on S3 that has not the size it should have counts as missing, and i
   }
   assert.equal((await files.house.client.artifacts.upload(content)).sha256, sha256);
   assert.equal(sha256Of(s3.objects.get(keysOf(sha256)[0] ?? '') ?? Buffer.alloc(0)), sha256);
+});
+
+test('whoever is slower with the same file gets the artifact of the quicker one from S3 too', async () => {
+  const content = fresh(partBytes + 1);
+  const { artifacts } = files.house.client;
+  let quicker: Promise<Artifact> | undefined;
+  const slow = slowFile(content, () => (quicker ??= artifacts.upload(content)));
+  const made = await artifacts.upload(slow);
+  assert.deepEqual([made.sha256, made.created_at], [sha256Of(content), (await quicker)?.created_at]);
+  assert.equal(keysOf(made.sha256).length, 1);
 });
 
 test('what a server put together on S3 and did not live to note is noted when the file is sent again', async () => {

@@ -1,6 +1,6 @@
 // A house whose servers share a folder of artifacts, and plain HTTP calls to them, for tests of artifacts.
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { type FileHandle, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ArtifactOrUpload, Upload } from '@punctual/contract';
@@ -13,6 +13,19 @@ export const mb = 1024 ** 2;
 export const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 /** Content that no other test has. */
 export const fresh = (size: number): Buffer => randomBytes(size);
+
+/** A file whose first part is sent only when something has happened; it was read once before, for its hash. */
+export function slowFile(content: Uint8Array, first: () => Promise<unknown>): FileHandle {
+  let isHashed = false;
+  const read = async (buffer: Uint8Array, offset: number, length: number, position: number) => {
+    if (isHashed) await first();
+    const bytes = content.subarray(position, position + length);
+    buffer.set(bytes, offset);
+    isHashed ||= bytes.length === 0;
+    return { bytesRead: bytes.length, buffer };
+  };
+  return { fd: -1, stat: async () => ({ isFile: () => true }), read } as unknown as FileHandle;
+}
 
 export interface Answer {
   status: number;

@@ -8,7 +8,7 @@ export interface RealS3 {
     s3_bucket: string;
     s3_endpoint: string;
     s3_region: string;
-    s3_path_style: true;
+    s3_path_style: boolean;
     s3_prefix: string;
     s3_access_key_id: string;
     s3_secret_access_key: string;
@@ -30,6 +30,8 @@ export function realS3(): RealS3 {
   const [endpoint = '', bucket = '', region = '', accessKeyId = '', secretAccessKey = ''] = names.map(
     (name) => process.env[name] ?? '',
   );
+  // The bucket is a part of the host name when this says false, and such names lead to the service.
+  const isPathStyle = process.env['PUNCTUAL_TEST_S3_PATH_STYLE'] !== 'false';
   // Names that have to be encoded, and that no other run has.
   const prefix = `prüfung 1+1 (ä&=)/${randomUUID()}/`;
   const client = new AwsClient({ accessKeyId, secretAccessKey, region, service: 's3' });
@@ -44,7 +46,7 @@ export function realS3(): RealS3 {
   const keyOf = (xml: string): string => decodeURIComponent(tag(xml, 'Key').replaceAll('+', '%20'));
   return {
     config: {
-      ...{ s3_bucket: bucket, s3_endpoint: endpoint, s3_region: region, s3_path_style: true, s3_prefix: prefix },
+      ...{ s3_bucket: bucket, s3_endpoint: endpoint, s3_region: region, s3_path_style: isPathStyle, s3_prefix: prefix },
       ...{ s3_access_key_id: accessKeyId, s3_secret_access_key: secretAccessKey },
     },
     async found(sha256 = '') {

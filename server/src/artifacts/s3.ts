@@ -24,6 +24,8 @@ export interface S3Options {
 /** S3 takes no smaller parts but the last. */
 const least_part_bytes = 5 * 1024 * 1024;
 const request_timeout_ms = 30_000;
+/** Putting thousands of parts together takes minutes. */
+const complete_timeout_ms = 600_000;
 /** Reading a large file to verify it takes its time. */
 const verify_timeout_ms = 3_600_000;
 const download_seconds = 300;
@@ -50,8 +52,8 @@ export function s3Store(options: S3Options): ArtifactStore {
       throw storageError('S3 did not answer', error);
     }
   };
-  const text = async (method: string, url: string, body?: string): Promise<string> => {
-    const response = await send(method, url, body);
+  const text = async (method: string, url: string, body?: string, timeoutMs?: number): Promise<string> => {
+    const response = await send(method, url, body, timeoutMs);
     const answer = await response.text();
     // Completing may fail after the status was sent.
     if (response.ok && !answer.includes('<Error>')) return answer;
@@ -86,7 +88,7 @@ export function s3Store(options: S3Options): ArtifactStore {
       if (missingParts(content, sizesOf(parts)).length > 0) return null;
       const list = parts.map(({ part, etag }) => `<Part><PartNumber>${part}</PartNumber><ETag>${etag}</ETag></Part>`);
       const body = `<CompleteMultipartUpload>${list.join('')}</CompleteMultipartUpload>`;
-      await text('POST', urlOf(content, { uploadId: content.multipart ?? '' }), body);
+      await text('POST', urlOf(content, { uploadId: content.multipart ?? '' }), body, complete_timeout_ms);
     } catch (error) {
       // It was completed before, and the answer was lost; or it never will be: reading it tells.
       if (!isGone(error)) throw error;
