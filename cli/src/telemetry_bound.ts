@@ -5,7 +5,7 @@ import type { ReadableSpan, Span, SpanExporter, SpanProcessor } from '@opentelem
 import type { SpanCounts } from './telemetry.ts';
 
 /** ExportResultCode.SUCCESS, whose library is loaded only where spans are sent. */
-const success = 0;
+const isSuccess = (code: number): boolean => code === 0;
 
 export class BoundedProcessor implements SpanProcessor {
   readonly #inner: SpanProcessor;
@@ -51,7 +51,7 @@ export class BoundedProcessor implements SpanProcessor {
       export: (spans, done) =>
         exporter.export(spans, (result) => {
           this.#waiting -= spans.length;
-          if (Number(result.code) === success) this.#exported += spans.length;
+          if (isSuccess(result.code)) this.#exported += spans.length;
           else this.#failed += spans.length;
           done(result);
         }),
