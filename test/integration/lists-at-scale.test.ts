@@ -28,8 +28,8 @@ const bench = <Module>(file: string): Promise<Module> =>
 /** Tables that grow with what was done. A look through one of these has no bound. */
 const large = /^(jobs|waiting|ready|ended_runs|attempts|dead_letters|log_chunks|occurrences|audit)(_|$)/;
 const jobs = 30_000;
-/** Of one statement: it looks at some thousands of rows at most, and touches a few blocks for each. */
-const maxBlocks = 30_000;
+/** Of one statement: it looks at some two thousand rows, and touches a few blocks for each. */
+const maxBlocks = 15_000;
 
 describe('the first data of pages', () => {
   let house: House;
