@@ -195,6 +195,8 @@ export function startLoops({
     pollIntervalMs: config.poll_interval_ms,
     act: plan,
     ask: (some) => nextPlans(db, some),
+    // Between reading and writing it thinks: with three, the database always has something to do.
+    atOnce: 3,
   });
   const planner = start({ name: 'plan', everyMs: config.poll_interval_ms, pass: () => planClock.pass() });
   const planSoon = (segment: number): void => {

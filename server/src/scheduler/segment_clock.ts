@@ -1,13 +1,13 @@
 // Remembers for each segment when something is due next, and has it done then. What becomes due later is told to it
 // (`soon`), so it asks the book only after something was done, and for everything once a poll interval: what is due is
 // done within milliseconds, and what nobody told of within a second. The due clock and the planner are such clocks.
-import { monotonicMs } from '../base/clock.ts';
+import { monotonicMs, pause } from '../base/clock.ts';
 
 /** What is overdue for so long and was not there to be done, another server is doing: it is left a moment. */
 const othersMs = 10;
 const yieldMs = 20;
-/** More at once on one database only add latency. */
-const atOnce = 2;
+/** So long a pass takes on what becomes due while it acts. */
+const beginForMs = 50;
 
 export interface SegmentClockOptions {
   segments: readonly number[];
@@ -16,19 +16,30 @@ export interface SegmentClockOptions {
   act: (segment: number) => Promise<Acted>;
   /** Milliseconds until something is due, negative when overdue, for each of the segments that has something. */
   ask: (segments: readonly number[]) => Promise<{ segment: number; in_ms: number }[]>;
+  /** Segments that are acted on at once: as many as keep the database busy. More only add latency. */
+  atOnce?: number;
 }
 
 /** How much was done; when it is known by now, in how many ms the next is due, null for never. */
 export type Acted = number | { done: number; next_ms: number | null };
 
+interface Acts {
+  /** How much was done, of segments that are to be asked about. */
+  done: Map<number, number>;
+  failed: { error: unknown; segments: number[] } | null;
+}
+
 export class SegmentClock {
   readonly #options: SegmentClockOptions;
+  readonly #atOnce: number;
   /** Monotonic ms, as far as is known. */
   readonly #dueAt: number[];
   #askAllAt = 0;
+  #nudge: (() => void) | null = null;
 
   constructor(options: SegmentClockOptions) {
     this.#options = options;
+    this.#atOnce = options.atOnce ?? 2;
     this.#dueAt = options.segments.map(() => Number.POSITIVE_INFINITY);
   }
 
@@ -37,42 +48,85 @@ export class SegmentClock {
     const at = monotonicMs() + ms;
     if (segments === undefined) this.#askAllAt = Math.min(this.#askAllAt, at);
     else for (const segment of segments) this.#dueAt[segment] = Math.min(this.#dueAt[segment] ?? at, at);
+    this.#nudge?.();
   }
 
   /** Does what is due now, and answers in how many ms to be called again. */
   async pass(): Promise<number> {
     const { segments, pollIntervalMs } = this.#options;
-    const now = monotonicMs();
-    const due = segments.filter((segment) => (this.#dueAt[segment] as number) <= now);
+    const askAll = monotonicMs() >= this.#askAllAt;
+    const { done, failed } = await this.#actAll();
     try {
-      const done = await this.#actAll(due);
-      if (now >= this.#askAllAt) {
-        this.#askAllAt = now + pollIntervalMs;
+      if (failed !== null) throw failed.error;
+      if (askAll) {
+        this.#askAllAt = monotonicMs() + pollIntervalMs;
         await this.#ask(segments, done);
       } else if (done.size > 0) {
         await this.#ask([...done.keys()], done);
       }
     } catch (error) {
-      this.soon(0, due);
+      this.soon(0, [...done.keys(), ...(failed?.segments ?? [])]);
       throw error;
     }
     return Math.max(0, Math.min(this.#askAllAt, ...this.#dueAt) - monotonicMs());
   }
 
-  /** Answers how much was done in the segments that are to be asked about. */
-  async #actAll(due: readonly number[]): Promise<Map<number, number>> {
-    const left = [...due];
-    const done = new Map<number, number>();
-    const work = async (): Promise<void> => {
-      for (let segment = left.shift(); segment !== undefined; segment = left.shift()) {
-        this.#dueAt[segment] = Number.POSITIVE_INFINITY;
-        const acted = await this.#options.act(segment);
-        if (typeof acted === 'number') done.set(segment, acted);
-        else if (acted.next_ms !== null) this.soon(acted.next_ms, [segment]);
+  /**
+   * Acts where something is due, in a few segments at once; also where that comes while others are acted on, as long as
+   * nobody has to be asked about. Answers how much was done where that is to be asked.
+   */
+  async #actAll(): Promise<Acts> {
+    const begun = monotonicMs();
+    const due = this.#dueNow();
+    const acts: Acts = { done: new Map(), failed: null };
+    const busy = new Map<number, Promise<void>>();
+    for (;;) {
+      const now = monotonicMs();
+      if (due.length === 0 && acts.done.size === 0 && now - begun < beginForMs) due.push(...this.#dueNow());
+      while (acts.failed === null && busy.size < this.#atOnce) {
+        const next = due.findIndex((segment) => !busy.has(segment));
+        if (next < 0) break;
+        const [segment = 0] = due.splice(next, 1);
+        busy.set(
+          segment,
+          this.#act(segment, acts).finally(() => busy.delete(segment)),
+        );
       }
-    };
-    await Promise.all(Array.from({ length: Math.min(atOnce, left.length) }, work));
-    return done;
+      if (busy.size === 0) return acts;
+      await this.#lull(busy);
+    }
+  }
+
+  #dueNow(): number[] {
+    const now = monotonicMs();
+    return this.#options.segments.filter((segment) => (this.#dueAt[segment] as number) <= now);
+  }
+
+  async #act(segment: number, acts: Acts): Promise<void> {
+    this.#dueAt[segment] = Number.POSITIVE_INFINITY;
+    try {
+      const acted = await this.#options.act(segment);
+      if (typeof acted === 'number') acts.done.set(segment, acted);
+      else if (acted.next_ms !== null) this.soon(acted.next_ms, [segment]);
+    } catch (error) {
+      acts.failed ??= { error, segments: [] };
+      acts.failed.segments.push(segment);
+    }
+  }
+
+  /** Until an act has ended, or something else is due that may be done meanwhile. */
+  async #lull(busy: ReadonlyMap<number, Promise<void>>): Promise<void> {
+    const over = new AbortController();
+    const ends: Promise<void>[] = [...busy.values()];
+    if (busy.size < this.#atOnce) {
+      const free = this.#dueAt.filter((_, segment) => !busy.has(segment));
+      const ms = Math.min(...free) - monotonicMs();
+      ends.push(new Promise((resolve) => (this.#nudge = resolve)));
+      if (ms > 0 && ms < beginForMs) ends.push(pause(Math.ceil(ms), over.signal));
+    }
+    await Promise.race(ends);
+    this.#nudge = null;
+    over.abort();
   }
 
   async #ask(segments: readonly number[], done: ReadonlyMap<number, number>): Promise<void> {
