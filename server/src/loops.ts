@@ -152,8 +152,15 @@ export function startLoops({
 }: LoopsOptions): Loops {
   const all = Array.from({ length: segments }, (_, i) => i);
   const running: Loop[] = [];
+  // Loops of the same period would for ever come at the same moment: each is a little quicker than the one before.
   const start = (options: Omit<LoopOptions, 'log'>): Loop => {
-    const loop = startLoop({ ...options, log, onFailed: () => metrics.loopFailures.inc({ loop: options.name }) });
+    const everyMs = options.everyMs * (1 - (running.length % 20) / 200);
+    const loop = startLoop({
+      ...options,
+      everyMs,
+      log,
+      onFailed: () => metrics.loopFailures.inc({ loop: options.name }),
+    });
     running.push(loop);
     return loop;
   };
@@ -319,9 +326,10 @@ export function startLoops({
     async pass() {
       await lanes.refresh();
       await admitter.refreshFair();
-      claimer.wakeAll();
     },
   });
+  // All segments within a poll interval, and not at the same moment: that would keep workers from what comes just then.
+  start({ name: 'sweep', everyMs: config.poll_interval_ms / segments, pass: async () => claimer.wakeNext() });
 
   // Sessions that went to another server are forgotten.
   start({ name: 'silent', everyMs: config.heartbeat_ms, pass: () => sync.dropSilent() });

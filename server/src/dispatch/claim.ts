@@ -82,6 +82,7 @@ export class Claimer {
   readonly #granter: Granter;
   #claims = 0;
   #turn = 0;
+  #swept = 0;
   /** Monotonic ms at which a rate has units again. */
   #refillAt = Number.POSITIVE_INFINITY;
   #stopped = false;
@@ -140,6 +141,11 @@ export class Claimer {
 
   wakeAll(): void {
     this.wake(this.#all, { late: true });
+  }
+
+  /** One segment after the other: who calls it as often as there are segments in an interval has looked at all of them. */
+  wakeNext(): void {
+    this.wake([this.#swept++ % this.#all.length], { late: true });
   }
 
   /** Looks again where a rate had no units left, when it has; answers in how many ms to be called again. */

@@ -3,9 +3,11 @@
 // done within milliseconds, and what nobody told of within a second. The due clock and the planner are such clocks.
 import { monotonicMs, pause } from '../base/clock.ts';
 
-/** What is overdue for so long and was not there to be done, another server is doing: it is left a moment. */
+/** What was overdue for so long and yet not there to be done, another server is doing: it is left a moment. */
 const othersMs = 10;
 const yieldMs = 20;
+/** When the database's time comes is not known better than this; who comes too early has to come again. */
+const marginMs = 0.5;
 /** So long a pass takes on what becomes due while it acts. */
 const beginForMs = 50;
 
@@ -24,8 +26,8 @@ export interface SegmentClockOptions {
 export type Acted = number | { done: number; next_ms: number | null };
 
 interface Acts {
-  /** How much was done, of segments that are to be asked about. */
-  done: Map<number, number>;
+  /** How much was done, and when, of segments that are to be asked about. */
+  done: Map<number, { count: number; at: number }>;
   failed: { error: unknown; segments: number[] } | null;
 }
 
@@ -104,10 +106,11 @@ export class SegmentClock {
 
   async #act(segment: number, acts: Acts): Promise<void> {
     this.#dueAt[segment] = Number.POSITIVE_INFINITY;
+    const at = monotonicMs();
     try {
       const acted = await this.#options.act(segment);
-      if (typeof acted === 'number') acts.done.set(segment, acted);
-      else if (acted.next_ms !== null) this.soon(acted.next_ms, [segment]);
+      if (typeof acted === 'number') acts.done.set(segment, { count: acted, at });
+      else if (acted.next_ms !== null) this.soon(acted.next_ms + marginMs, [segment]);
     } catch (error) {
       acts.failed ??= { error, segments: [] };
       acts.failed.segments.push(segment);
@@ -129,15 +132,16 @@ export class SegmentClock {
     over.abort();
   }
 
-  async #ask(segments: readonly number[], done: ReadonlyMap<number, number>): Promise<void> {
+  async #ask(segments: readonly number[], done: Acts['done']): Promise<void> {
     const asked = monotonicMs();
     for (const segment of segments) this.#dueAt[segment] = Number.POSITIVE_INFINITY;
     const next = await this.#options.ask(segments);
     // The answer is about some moment between question and answer.
     const then = (asked + monotonicMs()) / 2;
     for (const { segment, in_ms } of next) {
-      const stuck = in_ms <= -othersMs && done.get(segment) === 0;
-      this.soon(then + (stuck ? yieldMs : in_ms) - monotonicMs(), [segment]);
+      const acted = done.get(segment);
+      const stuck = acted?.count === 0 && in_ms + then - acted.at <= -othersMs;
+      this.soon(then + (stuck ? yieldMs : in_ms + marginMs) - monotonicMs(), [segment]);
     }
   }
 }
