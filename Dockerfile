@@ -11,6 +11,7 @@ RUN node scripts/bootstrap.mjs && npm prune --omit=dev
 # What runs, without sources, tests and caches.
 RUN mkdir /out \
   && cp -a --parents package.json LICENSE node_modules cli/bin server/src/store/migrations /out/ \
+  && rm -f /out/node_modules/@punctual/testing \
   && for name in contract sdk server worker cli dashboard; do cp -a --parents "$name/package.json" "$name/dist" /out/; done \
   && find /out -path '*/dist/*' \( -name '*.test.*' -o -name '*.tsbuildinfo' -o -name '*.map' \) -not -path '*/node_modules/*' -delete
 
