@@ -18,12 +18,25 @@ function endSpans(exporter: SpanExporter, max: number, spans: number): BoundedPr
   return processor;
 }
 
-test('however many spans end while the collector is silent, no more are kept than fit', () => {
+test('however many spans end while the collector is silent, no more are kept than fit', async () => {
   const held: ReadableSpan[] = [];
-  const silent: SpanExporter = { export: (spans) => void held.push(...spans), shutdown: async () => {} };
+  const unanswered: (() => void)[] = [];
+  let isSilent = true;
+  const silent: SpanExporter = {
+    export: (spans, done) => {
+      held.push(...spans);
+      if (isSilent) unanswered.push(() => done({ code: 0 }));
+      else done({ code: 0 });
+    },
+    shutdown: async () => {},
+  };
   const processor = endSpans(silent, 100, 20_000);
   assert.deepEqual(processor.counts(), { exported: 0, failed: 0, dropped: 19_900 });
   assert.ok(held.length <= 100);
+  isSilent = false;
+  for (const answer of unanswered) answer();
+  await processor.shutdown();
+  assert.deepEqual(processor.counts(), { exported: 100, failed: 0, dropped: 19_900 });
 });
 
 test('spans are counted by what became of them', async () => {
@@ -40,6 +53,7 @@ test('spans are counted by what became of them', async () => {
   for (let i = 0; i < 5; i++) tracer.startSpan('one').end();
   await processor.forceFlush();
   assert.deepEqual(processor.counts(), { exported: 5, failed: 10, dropped: 0 });
+  await processor.shutdown();
 });
 
 test('spans are sent only where an endpoint is named, and not when telemetry is switched off', () => {
