@@ -128,7 +128,7 @@ function printSlowest(tookMs) {
   const slowest = [...tookMs].sort(([, a], [, b]) => b - a).slice(0, 15);
   console.log('\nWhat took longest:');
   for (const [file, ms] of slowest)
-    console.log(`${(ms / 1000).toFixed(1).padStart(7)} s  ${sourceOf(path.relative(ROOT, file))}`);
+    console.log(`${(ms / 1000).toFixed(1).padStart(7)} s  ${path.relative(ROOT, file)}`);
 }
 
 async function runAll(files, signal) {
