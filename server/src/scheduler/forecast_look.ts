@@ -47,7 +47,7 @@ export interface Looked {
 
 const pageSize = 2000;
 /** Segments that are read at once. */
-const atOnce = 4;
+const atOnce = 3;
 const lowestJob = '00000000-0000-0000-0000-000000000000';
 /** Of each segment: ten million runs that wait must not take the whole time. */
 const maxWaiting = 500_000;
@@ -106,8 +106,11 @@ export async function lookAhead({ db, segments, window, filter, budgetMs }: Look
     waiting: 0,
     complete: true,
   };
-  await byFew(segments, (segment) => addWaiting(look, segment));
-  await byFew(segments, (segment) => addSchedules(look, segment));
+  // Runs that wait are counted by the database, times of schedules here: both at once.
+  await Promise.all([
+    byFew(segments, (segment) => addWaiting(look, segment)),
+    byFew(segments, (segment) => addSchedules(look, segment)),
+  ]);
   const { counted, schedules, waiting, complete } = look;
   return { counted, durations: await readDurations(look, segments), schedules, waiting, complete };
 }
