@@ -104,6 +104,8 @@ export const limits = {
   max_attempt_log_chars: 16 * 1024 * 1024,
   /** Streams of log lines a server sends at once; each looks for new lines several times a second. */
   max_log_followers: 200,
+  /** Streams of stats a server sends at once, one for each dashboard that is looked at. */
+  max_stats_followers: 1000,
   /** What people search for, and the words in it. */
   max_search_chars: 500,
   max_search_words: 32,

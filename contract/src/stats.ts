@@ -3,7 +3,7 @@
 import type { Static } from 'typebox';
 import { GateState } from './gates.ts';
 import { route } from './route.ts';
-import { described, Id, nullable, Timestamp } from './shapes.ts';
+import { closed, described, Id, nullable, Timestamp } from './shapes.ts';
 import { Type } from './type.ts';
 
 const Late = nullable(
@@ -87,9 +87,12 @@ export const statsRoutes = {
     tag: 'service',
     summary: 'What starts and ends, how late, what waits, what changed lately',
     description:
-      'Read at most once a second, whoever asks, and bounded: with millions of runs counts may be lower bounds and delays come from a sample of the newest runs. With `If-None-Match` it is answered 304 as long as nothing has changed.',
+      'Read at most once a second, whoever asks, and bounded: with millions of runs counts may be lower bounds and delays come from a sample of the newest runs. With `If-None-Match` it is answered 304 as long as nothing has changed. With `follow=true` the answer is a stream of events (`text/event-stream`): `stats` with the stats now and each time something has changed, its id the version. A comment comes at least every 15 seconds.',
+    query: closed({
+      follow: Type.Optional(Type.Boolean({ description: 'Go on: a stream of events' })),
+    }),
     success: 200,
     response: Stats,
-    errors: ['unavailable'],
+    errors: ['invalid_input', 'unavailable', 'too_many_followers'],
   }),
 } as const;

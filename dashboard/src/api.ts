@@ -93,6 +93,8 @@ export function onChanged(then: () => void): void {
 }
 
 export const getStats = (signal: AbortSignal) => get<Stats>('stats', signal);
+/** Where the stats come by themselves. */
+export const statsStream = 'stats?follow=true';
 export const getForecast = (query: Query, signal: AbortSignal) => get<Forecast>(withQuery('forecast', query), signal);
 export const listWorkers = (signal: AbortSignal) => get<WorkerList>('workers', signal);
 export const listCalendars = (signal: AbortSignal) => get<CalendarList>('calendars', signal);

@@ -1,12 +1,15 @@
 // What changes by itself: the stats of the server, the answers of other calls, the connection, the time. Pages use these
-// hooks and nothing else that ticks. One small question is asked every other second: the stats, whose version says whether
-// anything has changed; everything else is asked again only then, and now and then to be safe. Nothing is asked while the
-// tab is hidden; after a failure asking goes on, so that the page recovers by itself.
+// hooks and nothing else that ticks. The stats come as a stream of events, whenever something has changed; everything else is
+// asked again only then, and now and then to be safe. Where no stream gets through, or after it broke, the stats are asked for
+// every other second, so that the page recovers by itself. A tab that is hidden has no stream, because a browser has few
+// connections for all tabs together, and asks nothing.
 import type { Stats } from '@punctual/contract';
 import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
-import { ApiProblem, getStats, onChanged, Unreachable } from './api.ts';
+import { ApiProblem, getStats, onChanged, statsStream, Unreachable } from './api.ts';
 
 const askMs = 2000;
+/** A stream that broke is tried again after so long. */
+const retryMs = 10_000;
 const tickMs = 1000;
 /** How long a page may take to be left. */
 const leaveMs = 60;
@@ -105,13 +108,49 @@ async function askStats(): Promise<void> {
   const outcome = await settle(getStats(new AbortController().signal));
   asking = false;
   if (outcome.error !== undefined) return;
-  const changed = outcome.data.version !== stats.get()?.version;
-  const first = stats.get() === undefined;
-  if (changed) stats.set(outcome.data);
-  if (!first && (changed || wasTrouble || Date.now() - beatAt > safetyMs)) strike();
+  take(outcome.data, wasTrouble);
+  listen();
 }
-setInterval(() => void askStats(), askMs);
-document.addEventListener('visibilitychange', () => void askStats());
+
+function take(next: Stats, again: boolean): void {
+  const changed = next.version !== stats.get()?.version;
+  const first = stats.get() === undefined;
+  if (changed) stats.set(next);
+  if (!first && (changed || again || Date.now() - beatAt > safetyMs)) strike();
+}
+
+let stream: EventSource | undefined;
+let brokeAt = Number.NEGATIVE_INFINITY;
+
+/** From the first answer on: it says that the server is there and lets us in. */
+function listen(): void {
+  if (stream !== undefined || document.hidden || Date.now() - brokeAt < retryMs) return;
+  stream = new EventSource(statsStream);
+  stream.addEventListener('stats', ({ data }: MessageEvent<string>) => {
+    noteOutcome(undefined);
+    take(JSON.parse(data) as Stats, false);
+  });
+  stream.addEventListener('error', () => {
+    hush();
+    brokeAt = Date.now();
+    void askStats();
+  });
+}
+
+function hush(): void {
+  stream?.close();
+  stream = undefined;
+}
+
+/** With a stream only now and then: a connection may break without a word. */
+function tick(): void {
+  if (stream === undefined || Date.now() - beatAt > safetyMs) void askStats();
+}
+setInterval(tick, askMs);
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) hush();
+  else void askStats();
+});
 // A moment later: who deletes what a page shows leaves that page first.
 onChanged(() => void setTimeout(strike, leaveMs));
 void askStats();

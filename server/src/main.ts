@@ -342,6 +342,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     sync.stop();
     claimer.stop();
     followers.stop();
+    stats.stop();
     await api.close();
     await loops.stop();
     await announcer.stop();

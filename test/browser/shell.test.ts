@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { noBrowser, openWindow } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
 
 describe('the frame of the dashboard', { skip: noBrowser }, () => {
@@ -43,6 +44,23 @@ describe('the frame of the dashboard', { skip: noBrowser }, () => {
     await page.reload();
     await page.getByRole('button', { name: 'Light' }).waitFor();
     assert.equal(await ground(), light);
+  });
+
+  test('it lives by a stream of events: nothing is asked again and again, and a change is there by itself', async () => {
+    await using window = await openWindow({ path: '#/jobs' });
+    const { page, house } = window;
+    await page.getByRole('heading', { name: 'Jobs', level: 1 }).waitFor();
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname + new URL(request.url()).search));
+    await page.reload();
+    await page.getByRole('heading', { name: 'Jobs', level: 1 }).waitFor();
+    await eventually(() => assert.equal(asked.filter((url) => url === '/stats?follow=true').length, 1));
+    await house.client.jobs.create({ type: 'nobody', name: 'came by itself' });
+    await page.getByText('came by itself').first().waitFor({ timeout: 10_000 });
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    const stats = asked.filter((url) => url.startsWith('/stats'));
+    assert.ok(stats.length <= 3, stats.join());
+    assert.equal(stats.filter((url) => url === '/stats?follow=true').length, 1);
   });
 
   test('the dashboard is served under a policy that allows no script and no style but its own', async () => {

@@ -1,7 +1,7 @@
 // The stats over a real house: what they count, when their version changes, and that they stay cheap with very many runs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Stats } from '@punctual/contract';
+import { limits, type Stats } from '@punctual/contract';
 import { FatalError } from '@punctual/sdk';
 import { StatsBoard } from '@punctual/server/internal/dispatch/stats';
 import { eventually } from '../support/eventually.ts';
@@ -97,6 +97,55 @@ test('the version stays while nothing changes, and changes with whatever changes
   });
   await house.client.jobs.pause(job_id);
   await eventually(async () => assert.equal((await ask(after)).status, 200));
+});
+
+/** The stats of a stream as they come; ends with it. */
+async function* followed(url: string, headers: Record<string, string> = {}): AsyncGenerator<Stats, void, undefined> {
+  const stopping = new AbortController();
+  const answer = await fetch(`${url}/stats?follow=true`, { headers, signal: stopping.signal });
+  assert.equal(answer.status, 200);
+  assert.equal(answer.headers.get('content-type'), 'text/event-stream');
+  assert.ok(answer.body !== null);
+  let text = '';
+  try {
+    for await (const chunk of answer.body.pipeThrough(new TextDecoderStream())) {
+      text += chunk;
+      const events = text.split('\n\n');
+      text = events.pop() ?? '';
+      for (const event of events) {
+        const [, id, data = ''] = /^event: stats\nid: (\S+)\ndata: (.*)$/.exec(event) ?? [];
+        if (data === '') continue;
+        const stats = JSON.parse(data) as Stats;
+        assert.equal(stats.version, id);
+        yield stats;
+      }
+    }
+  } finally {
+    stopping.abort();
+  }
+}
+
+test('who follows is told how everything stands, and again when it has changed', async () => {
+  await using house = await openHouse();
+  const stream = followed(house.url);
+  const first = (await stream.next()).value as Stats;
+  assert.equal(first.ready, 0);
+  await house.client.jobs.create({ type: 'nobody' });
+  const created = performance.now();
+  let next = first;
+  while (next.ready !== 1) next = (await stream.next()).value as Stats;
+  assert.ok(performance.now() - created < 5_000, `it took ${performance.now() - created} ms`);
+  assert.notEqual(next.version, first.version);
+  await stream.return();
+});
+
+test('more who follow than a server takes are refused; its end ends them, and who leaves makes room', async () => {
+  const board = new StatsBoard({ db: { query: async () => [] }, segments: [0], server, starts: { total: 0 } });
+  const all = Array.from({ length: limits.max_stats_followers }, () => board.follow());
+  assert.throws(() => board.follow(), { code: 'too_many_followers' });
+  board.stop();
+  for (const events of all) for await (const _ of events(new AbortController().signal));
+  board.follow();
 });
 
 test('many who ask at once cost one look at the book', async () => {

@@ -5,6 +5,7 @@ import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import { deadline } from '../base/clock.ts';
 import type { LogEvent } from '../dispatch/followers.ts';
+import type { StatsEvent } from '../dispatch/stats.ts';
 import { streamed } from './register.ts';
 
 export const streamType = 'text/event-stream';
@@ -13,7 +14,7 @@ const patienceMs = 30_000;
 /** Sends events until there are no more, the client is gone, or has lost its right to them. */
 export async function sendEvents(
   reply: FastifyReply,
-  open: (signal: AbortSignal) => AsyncGenerator<LogEvent, void, undefined>,
+  open: (signal: AbortSignal) => AsyncIterable<LogEvent | StatsEvent>,
   entitled: { signal: AbortSignal; forget: () => void },
 ): Promise<typeof streamed> {
   const gone = new AbortController();
@@ -41,8 +42,9 @@ export async function sendEvents(
   return streamed;
 }
 
-function textOf(event: LogEvent): string {
+function textOf(event: LogEvent | StatsEvent): string {
   if (event.kind === 'beat') return ': still here\n\n';
+  if (event.kind === 'stats') return `event: stats\nid: ${event.id}\ndata: ${event.text}\n\n`;
   const { kind, id, ...data } = event;
   return `event: ${kind}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`;
 }

@@ -1,8 +1,8 @@
 // How the whole house stands, for dashboards: many may look, the book is asked once a second at most, and less often when
 // asking takes long. A version goes with it that changes whenever something has changed, so that pages ask for the rest only
 // then. The last hour in minutes is kept in memory, from a sample every few seconds.
-import type { Stats } from '@punctual/contract';
-import { monotonicMs } from '../base/clock.ts';
+import { limits, PunctualError, type Stats } from '@punctual/contract';
+import { monotonicMs, pause } from '../base/clock.ts';
 import type { DatabaseClock } from '../base/database_clock.ts';
 import { Minutes, minuteMs, startOf } from '../rules/stats.ts';
 import type { Queryable } from '../store/database.ts';
@@ -29,6 +29,7 @@ export interface StatsParts {
 
 export const sampleEveryMs = 5_000;
 const keepMs = 1_000;
+const heartbeatMs = 15_000;
 /** An answer that took long is kept for so many times as long: asking never takes more than a twentieth of the time. */
 const restFactor = 20;
 /** Newest runs of a segment that are looked at, once for the hour before the start, then for the last minutes. */
@@ -40,6 +41,8 @@ export interface Snapshot {
   text: string;
 }
 
+export type StatsEvent = { kind: 'stats'; id: string; text: string } | { kind: 'beat' };
+
 export class StatsBoard {
   readonly #parts: StatsParts;
   readonly #minutes = new Minutes();
@@ -48,6 +51,8 @@ export class StatsBoard {
   #content = '';
   #turn = 0;
   #kept: { snapshot: Promise<Snapshot>; until: number } | null = null;
+  #followers = 0;
+  readonly #stopping = new AbortController();
 
   constructor(parts: StatsParts) {
     this.#parts = parts;
@@ -86,6 +91,36 @@ export class StatsBoard {
       return await kept.snapshot;
     } finally {
       kept.until = monotonicMs() + Math.max(keepMs, restFactor * (monotonicMs() - began));
+    }
+  }
+
+  /** How everything stands, now and whenever that has changed, until the signal comes. Refused at once when too many look. */
+  follow(): (signal: AbortSignal) => AsyncGenerator<StatsEvent, void, undefined> {
+    if (this.#followers >= limits.max_stats_followers)
+      throw new PunctualError('too_many_followers', { retryAfterSeconds: 5 });
+    this.#followers++;
+    return (signal) => this.#changes(AbortSignal.any([signal, this.#stopping.signal]));
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  async *#changes(signal: AbortSignal): AsyncGenerator<StatsEvent, void, undefined> {
+    let seen = '';
+    let saidAt = monotonicMs();
+    try {
+      while (!signal.aborted) {
+        const { version, text } = await this.get();
+        if (version !== seen || monotonicMs() - saidAt >= heartbeatMs) {
+          saidAt = monotonicMs();
+          yield version === seen ? { kind: 'beat' } : { kind: 'stats', id: version, text };
+          seen = version;
+        }
+        await pause(keepMs, signal);
+      }
+    } finally {
+      this.#followers--;
     }
   }
 
