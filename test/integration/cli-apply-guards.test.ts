@@ -76,13 +76,8 @@ test('an apply that was killed with -9 in the middle goes on when it is run agai
     if (nth === 4) killed.child.kill('SIGKILL');
   };
   await killed.ended;
-  // The request that was under way may or may not have been done.
-  const made = (await Promise.all(names.map(named))).flat().length;
-  assert.ok(made >= 2 && made <= 3, String(made));
-  assert.match(
-    await succeeds(['apply', '-f', file, '--yes']),
-    new RegExp(`${8 - made} to create; ${made + 1} unchanged`),
-  );
+  // The request that was under way may or may not have been done, and may be done only now.
+  assert.match(await succeeds(['apply', '-f', file, '--yes']), /^(6 to create; 3|5 to create; 4) unchanged$/m);
   for (const name of names) assert.equal((await named(name)).length, 1);
   assert.equal(await succeeds(['apply', '-f', file]), 'nothing to change; 9 unchanged\n');
 });
