@@ -52,6 +52,7 @@ export class StatsBoard {
   #turn = 0;
   #kept: { snapshot: Promise<Snapshot>; until: number } | null = null;
   #followers = 0;
+  #ticking: Promise<void> | null = null;
   readonly #stopping = new AbortController();
 
   constructor(parts: StatsParts) {
@@ -117,11 +118,19 @@ export class StatsBoard {
           yield version === seen ? { kind: 'beat' } : { kind: 'stats', id: version, text };
           seen = version;
         }
-        await pause(keepMs, signal);
+        await this.#tick();
       }
     } finally {
       this.#followers--;
     }
+  }
+
+  /** One timer for all who follow; who is gone is noticed with it. */
+  #tick(): Promise<void> {
+    this.#ticking ??= pause(keepMs, this.#stopping.signal).then(() => {
+      this.#ticking = null;
+    });
+    return this.#ticking;
   }
 
   async #read(): Promise<Snapshot> {
