@@ -31,6 +31,8 @@ interface Props<Row> {
 const narrow = matchMedia('(max-width: 46rem)');
 const rowPx = { wide: 56, narrow: 92, tall: 120 };
 const beyond = 8;
+/** So many rows before the end the next page is asked for: a steady reader never stands there waiting. */
+const ahead = 60;
 
 export function Table<Row>({ label, pages, columns: all, idOf, empty, tall = false, chosen }: Props<Row>) {
   const body = useRef<HTMLDivElement>(null);
@@ -42,7 +44,7 @@ export function Table<Row>({ label, pages, columns: all, idOf, empty, tall = fal
   const { first, last } = useInView(body, rows.length, height);
   const { loadMore, more } = pages;
   useEffect(() => {
-    if (more && last >= rows.length - beyond) loadMore();
+    if (more && last >= rows.length - ahead) loadMore();
   }, [more, last, rows.length, loadMore]);
 
   if (pages.rows === undefined) return <Pending error={pages.error} />;
