@@ -21,6 +21,7 @@ import { schedules } from './schedules.mjs';
 import { snapshot } from './snapshot.mjs';
 import { steps } from './steps.mjs';
 import { submit } from './submit.mjs';
+import { telemetry } from './telemetry.mjs';
 
 export const measures = [
   submit,
@@ -39,4 +40,5 @@ export const measures = [
   logs,
   pages,
   dashboards,
+  telemetry,
 ];
