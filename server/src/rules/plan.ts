@@ -56,9 +56,9 @@ const graceMs = 60_000;
 /** Missed times are caught up within a tenth of how late they are, at most this. */
 const maxSpreadMs = 5 * 60_000;
 
-export function planTimes(input: PlanInput): Plan {
+/** `found`: its times, when they are known already (plan_together.ts). */
+export function planTimes(input: PlanInput, found: Times = findTimes(input)): Plan {
   if (input.fixed_delay) return planDelay(input);
-  const found = findTimes(input);
   if ('looked_until_ms' in found) return planSome(input, found.items, found.looked_until_ms);
   const { runs, others } = choose(input, found.items);
   const { times, cancel_others } = overlap(input, runs);
@@ -76,10 +76,16 @@ export function planTimes(input: PlanInput): Plan {
   };
 }
 
-type Times = { items: Occurrence[]; next_ms: number | null } | { items: Occurrence[]; looked_until_ms: number };
+export type Times = { items: Occurrence[]; next_ms: number | null } | { items: Occurrence[]; looked_until_ms: number };
 
 /** The times that have come and the next one; or as many as one plan takes, and how far that reaches. */
-function findTimes({ rule, planned_until_ms, now_ms }: PlanInput): Times {
+export function findTimes({
+  rule,
+  fixed_delay,
+  planned_until_ms,
+  now_ms,
+}: Pick<PlanInput, 'rule' | 'fixed_delay' | 'planned_until_ms' | 'now_ms'>): Times {
+  if (fixed_delay) return { items: [], next_ms: null };
   // Mostly one has come, and the second is the next.
   const two = occurrencesAfter(rule, planned_until_ms, { limit: 2 });
   const later = two.items.find((item) => item.nominal_ms > now_ms);

@@ -1,11 +1,11 @@
 // The planner: schedules whose time has come are read, decided about by the rule (rules/plan.ts) and written, a batch of
-// one segment at a time. Runs that a worker waits for are leased to it in the same statement. Any number of servers may do it: of two that plan the same turn, one writes (store/schedules.ts).
-
+// one segment at a time. Runs that a worker waits for are leased to it in the same statement. Any number of servers may do
+// it: of two that plan the same turn, one writes (store/schedules.ts).
 import { monotonicMs } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
-import { type Plan, planTimes } from '../rules/plan.ts';
-import type { ScheduleRule } from '../rules/schedule/rule.ts';
+import type { Plan } from '../rules/plan.ts';
+import { planTogether, type StoredPlanInput } from '../rules/plan_together.ts';
 import type { OfferRuns } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
@@ -42,11 +42,12 @@ export async function planOnce(parts: PlannerParts, segment: number): Promise<Ac
   const [first] = due;
   if (first === undefined) return 0;
   const found = await lanes.ensure(due);
-  const plans = due.map((schedule, i) => ({
-    job_id: schedule.job_id,
-    turn: schedule.turn,
+  const decided = planTogether(due.map(toInput));
+  const plans = due.map(({ job_id, turn }, i) => ({
+    job_id,
+    turn,
     lane_id: found[i]?.lane_id ?? 0,
-    plan: planTimes(toInput(schedule)),
+    plan: decided[i] as Plan,
   }));
   const written = await writeAndLease(parts, segment, plans);
   const won = written.jobs === null ? plans : plans.filter(({ job_id }) => written.jobs?.has(job_id));
@@ -135,10 +136,10 @@ async function cancelOthers(db: Database, jobId: string, newestMs: number): Prom
   return orders;
 }
 
-function toInput(row: DueSchedule): Parameters<typeof planTimes>[0] {
-  const { fixed_delay, overlap, catch_up, max_catch_up_count, runs_left, live, blocked } = row;
+function toInput(row: DueSchedule): StoredPlanInput {
+  const { rule, fixed_delay, overlap, catch_up, max_catch_up_count, runs_left, live, blocked } = row;
   return {
-    rule: JSON.parse(row.rule) as ScheduleRule,
+    rule,
     fixed_delay,
     overlap,
     catch_up,

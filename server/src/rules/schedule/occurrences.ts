@@ -45,6 +45,14 @@ function jitterOf(rule: ScheduleRule): number {
   return rule.jitter_ms === 0 ? 0 : spread(rule.jitter_key, rule.jitter_ms + 1);
 }
 
+/** Has a schedule of another job with this rule other times? */
+export function dependsOnKey(rule: ScheduleRule): boolean {
+  // `H` stands for a number that the job's key decides.
+  return (
+    rule.jitter_ms > 0 || (rule.type === 'CRON' && rule.expressions.some((expression) => /\bH\b/i.test(expression)))
+  );
+}
+
 export interface Count {
   /** Those that make runs. */
   count: number;
