@@ -23,6 +23,8 @@ import { fillSecrets, findSecrets, redactJson, refuseSecrets } from './secrets.t
 
 /** How long output may still come when the program has ended but something holds its pipes. */
 const leftover_ms = 200;
+/** And when all that could be found was killed: what was written until then is read however busy the worker is. */
+const unread_ms = 1_000;
 /** Shorter values, such as `true` or a number, stand everywhere. */
 const min_secret_chars = 6;
 
@@ -201,16 +203,18 @@ async function ended(
   ctx.signal.addEventListener('abort', stop, { once: true });
   if (ctx.signal.aborted) stop();
   const exit = await exited;
-  const leftover = new AbortController();
-  const patience = wait(ctx.signal.aborted ? graceMs : leftover_ms, undefined, { signal: leftover.signal }).catch(
-    () => undefined,
-  );
-  await Promise.race([closed, patience]);
-  leftover.abort();
+  await endsWithin(closed, ctx.signal.aborted ? graceMs : leftover_ms);
   clearTimeout(killTimer);
   ctx.signal.removeEventListener('abort', stop);
   await started.killAll();
+  await endsWithin(closed, unread_ms);
   child.stdout?.destroy();
   child.stderr?.destroy();
   return exit;
+}
+
+async function endsWithin(work: Promise<void>, ms: number): Promise<void> {
+  const over = new AbortController();
+  await Promise.race([work, wait(ms, undefined, { signal: over.signal }).catch(() => undefined)]);
+  over.abort();
 }
