@@ -54,9 +54,21 @@ export const pages = {
   },
 };
 
-/** What only a server can make, for the filler to copy. */
+/**
+ * What only a server can make, for the filler to copy: hourly schedules at every minute, in zones whose hours begin together;
+ * some spread, some by an interval.
+ */
 export async function prepare(client) {
-  await client.jobs.create({ type: 'type-hourly', queue: 'hourly', name: 'Hourly', cron_expression: '0 * * * *' });
+  const minutes = Array.from({ length: 60 }, (_, minute) => `${minute} * * * *`);
+  const zones = ['UTC', 'Europe/Paris', 'America/New_York', 'Asia/Tokyo'];
+  const whens = [
+    ...zones.flatMap((timezone) => minutes.map((cron_expression) => ({ cron_expression, timezone }))),
+    ...minutes.slice(0, 30).map((cron_expression) => ({ cron_expression, jitter_ms: 300_000 })),
+    ...minutes.slice(0, 30).map(() => ({ interval_ms: 3_600_000 })),
+  ];
+  await client.jobs.createMany(
+    whens.map((when) => ({ type: 'type-hourly', queue: 'hourly', name: 'Hourly', ...when })),
+  );
 }
 
 /** Ids of things to open. */
@@ -70,7 +82,9 @@ export async function samples(query) {
     job: await id(
       `select job_id as id from punctual.ended_runs where status = 'SUCCESS' and cause = 'submit' order by run_id limit 1`,
     ),
-    recurring: await id(`select job_id as id from punctual.occurrences limit 1`),
+    recurring: await id(
+      `select job_id as id from punctual.occurrences where scheduled_for < now() - interval '20 hours' limit 1`,
+    ),
     failed: await run('failed', 'ended_runs', `where status = 'FAILED' and cause = 'submit'`),
     running: await run('running', 'running', ''),
     waiting: await run('waiting', 'waiting', `where reason = 'due_later'`),

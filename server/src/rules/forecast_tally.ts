@@ -40,18 +40,31 @@ export function newTally(window: ForecastWindow): Tally {
   };
 }
 
-export function tally(to: Tally, { queue, type }: { queue: string; type: string }, counts: MinuteCounts): void {
+/** Adds runs by minute, `times` over: for so many schedules that start them. */
+export function tally(to: Tally, lane: { queue: string; type: string }, counts: MinuteCounts, times = 1): void {
   if (counts.size === 0) return;
-  const group = groupOf(to, queue, type);
+  const add = adder(to, lane);
+  for (const [minute, runs] of counts) add(minute, runs * times);
+}
+
+/** Adds runs of one queue and type, minute by minute. */
+export function adder(
+  to: Tally,
+  { queue, type }: { queue: string; type: string },
+): (minute: number, runs: number) => void {
+  const { minutes, buckets } = to;
   const minutesPerBucket = to.window.bucket_ms / MINUTE_MS;
-  for (const [minute, runs] of counts) {
+  let group: TallyGroup | null | undefined;
+  return (minute, runs) => {
+    // With the first run: a lane without any is no group.
+    if (group === undefined) group = groupOf(to, queue, type);
     const bucket = Math.floor(minute / minutesPerBucket);
-    to.minutes[minute] = (to.minutes[minute] ?? 0) + runs;
-    to.buckets[bucket] = (to.buckets[bucket] ?? 0) + runs;
-    if (group === null) continue;
+    minutes[minute] = (minutes[minute] ?? 0) + runs;
+    buckets[bucket] = (buckets[bucket] ?? 0) + runs;
+    if (group === null) return;
     group.counts[bucket] = (group.counts[bucket] ?? 0) + runs;
     group.runs += runs;
-  }
+  };
 }
 
 function groupOf({ groups, untold, window }: Tally, queue: string, type: string): TallyGroup | null {
