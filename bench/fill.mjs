@@ -201,7 +201,7 @@ const recurring = `
   ), schedules as (
     insert into punctual.schedules (segment, job_id, spec, rule, overlap, catch_up, max_catch_up_count, fixed_delay, next_fire_at, planned_until, runs_made)
     select p.segment, p.job_id, m.spec,
-           regexp_replace(replace(m.rule, m.job_id::text, p.job_id::text), '"anchor_ms":[0-9]+', '"anchor_ms":' || floor(extract(epoch from first) * 1000)::bigint),
+           regexp_replace(regexp_replace(m.rule, '"jitter_key":"[^"]*"', '"jitter_key":"' || p.job_id || '"'), '"anchor_ms":[0-9]+', '"anchor_ms":' || floor(extract(epoch from first) * 1000)::bigint),
            m.overlap, m.catch_up, m.max_catch_up_count, false, last + interval '1 hour', last, hours + 1
     from placed p
     join models m using (n)

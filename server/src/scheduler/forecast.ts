@@ -18,7 +18,7 @@ import type { Queryable } from '../store/database.ts';
 import { fewAtOnce } from '../store/few.ts';
 import { type ForecastFilter, jobNames } from '../store/forecast.ts';
 import { databaseNow } from '../store/schedules.ts';
-import { readDurations } from './forecast_durations.ts';
+import { KnownDurations } from './forecast_durations.ts';
 import { type KnownSchedule, KnownSchedules, type Reading } from './forecast_known.ts';
 import { lookAhead, lookAtMinute } from './forecast_look.ts';
 import { WaitingRuns } from './forecast_waiting.ts';
@@ -63,6 +63,7 @@ interface Kept {
 export class Forecaster {
   readonly #parts: Required<ForecasterParts>;
   readonly #known: KnownSchedules;
+  readonly #durations: KnownDurations;
   readonly #kept = new Map<string, Kept>();
   #last: Promise<unknown> = Promise.resolve();
   #underWay = 0;
@@ -70,7 +71,8 @@ export class Forecaster {
   constructor(parts: ForecasterParts) {
     const { budgetMs = defaultBudgetMs, patienceMs = defaultPatienceMs, keepMs = defaultKeepMs, segments } = parts;
     this.#parts = { db: fewAtOnce(parts.db, statementsAtOnce), segments, budgetMs, patienceMs, keepMs };
-    this.#known = new KnownSchedules(this.#parts);
+    this.#known = new KnownSchedules({ ...this.#parts, inTurn: (work) => this.#inTurn(work) });
+    this.#durations = new KnownDurations(this.#parts.db, segments);
   }
 
   async get(query: ForecastQuery): Promise<Forecast> {
@@ -139,14 +141,15 @@ export class Forecaster {
     const { patienceMs } = this.#parts;
     const began = monotonicMs();
     const question = await kept.question;
-    const { waiting } = question;
+    const { waiting, filter } = question;
+    if (filter.user_id === undefined) void this.#durations.recent();
     const reading = await this.#known.within(patienceMs);
     await endsWithin(waiting.done, patienceMs - (monotonicMs() - began));
     return this.#inTurn(() => this.#addUp(question, reading));
   }
 
   async #addUp(question: Question, reading: Reading): Promise<Forecast> {
-    const { db, segments, budgetMs } = this.#parts;
+    const { budgetMs } = this.#parts;
     const { nowMs, window, filter, waiting } = question;
     const look = await lookAhead({ ...question, schedules: reading.schedules, budgetMs });
     let waits = 0;
@@ -158,7 +161,7 @@ export class Forecaster {
     }
     const complete = look.complete && reading.complete && waiting.complete;
     const types = new Set([...look.counted.groups.values()].map((group) => group.type));
-    const durations = await readDurations({ db, segments, types, jobs: look.jobs, user_id: filter.user_id });
+    const durations = await this.#durations.get({ types, jobs: look.jobs, user_id: filter.user_id });
     return {
       from: new Date(window.from_ms).toISOString(),
       to: new Date(window.to_ms).toISOString(),

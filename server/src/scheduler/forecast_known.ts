@@ -35,6 +35,8 @@ export interface KnownSchedulesOptions {
   segments: readonly number[];
   /** How long a reading may take. */
   budgetMs: number;
+  /** Does work when it is its turn: what was read is taken in between answers and not beside them. */
+  inTurn: <T>(work: () => Promise<T>) => Promise<T>;
   maxSchedules?: number;
 }
 
@@ -120,18 +122,23 @@ class Reader {
   }
 
   async #read(segment: number): Promise<void> {
-    const { db, maxSchedules = defaultMaxSchedules } = this.#options;
+    const { db, inTurn, maxSchedules = defaultMaxSchedules } = this.#options;
     for (let after: string | undefined = lowestJob; after !== undefined; ) {
       if (this.#pace.over || this.reading.schedules.length >= maxSchedules) {
         this.#all = false;
         return;
       }
       const rows: ForecastRow[] = await readForecast(db, segment, { after, limit: pageSize });
-      for (const row of rows) {
-        this.#take(row);
-        if (this.#pace.isBreathless) await this.#pace.breathe();
-      }
+      await inTurn(() => this.#takeAll(rows));
       after = rows.length < pageSize ? undefined : rows.at(-1)?.job_id;
+    }
+  }
+
+  async #takeAll(rows: readonly ForecastRow[]): Promise<void> {
+    for (const row of rows) {
+      this.#take(row);
+      const goesOn = this.#pace.goOn();
+      if (goesOn !== true) await goesOn;
     }
   }
 

@@ -3,8 +3,19 @@
 // complete. It never blocks the process for long.
 import { limits } from '@punctual/contract';
 import { type Ahead, type MinuteCounts, minuteCounts } from '../rules/forecast.ts';
-import { type Add, delayedMinute, everyMinute, type Pattern, sharedTimes } from '../rules/forecast_pattern.ts';
-import { adder, newTally, type Tally, tally } from '../rules/forecast_tally.ts';
+import {
+  type Add,
+  addSpan,
+  type Own,
+  type Pattern,
+  type SharedTimes,
+  type Shifted,
+  type Span,
+  sharedTimes,
+  spanOf,
+} from '../rules/forecast_pattern.ts';
+import { adder, newTally, type Tally } from '../rules/forecast_tally.ts';
+import { MINUTE_MS } from '../rules/schedule/rule.ts';
 import type { ForecastFilter } from '../store/forecast.ts';
 import type { KnownSchedule, Lane } from './forecast_known.ts';
 import { Pace } from './pace.ts';
@@ -29,36 +40,78 @@ const jobsPerType = 3;
 
 export async function lookAhead(options: LookOptions): Promise<Looked> {
   const pace = new Pace(options.budgetMs);
-  const counted = newTally(options.window);
-  const jobs = new Map<string, string[]>();
-  const adders = new Map<Lane, Add>();
-  /** How many schedules of a pattern that all start together are in each lane. */
-  const together = new Map<Pattern, Map<Lane, number>>();
   const times = new TimesOf(options, pace);
-  const result: Looked = { counted, jobs, schedules: 0, complete: true };
-  const giveUp = (): Looked => ({ ...result, complete: false });
+  const crowds = new Map<Lane, Crowd>();
+  const result: Looked = { counted: newTally(options.window), jobs: new Map(), schedules: 0, complete: false };
   for (const schedule of options.schedules) {
     if (!isAsked(schedule, options.filter)) continue;
     const { pattern, lane } = schedule;
-    let add = adders.get(lane);
-    if (add === undefined) {
-      add = adder(counted, lane);
-      adders.set(lane, add);
+    let crowd = crowds.get(lane);
+    if (crowd === undefined) {
+      crowd = new Crowd(adder(result.counted, lane), options);
+      crowds.set(lane, crowd);
     }
-    if (pattern.kind === 'same') addTo(together, pattern, lane);
-    else if (!(await times.name(schedule, add))) return giveUp();
-    noteJob(jobs, schedule);
+    const shared = pattern.kind === 'same' ? null : (times.known(pattern) ?? (await times.shared(pattern)));
+    if (pattern.kind === 'same') crowd.takeSame(pattern);
+    else if (shared === null) return result;
+    else crowd.take(pattern, shared, schedule);
+    noteJob(result.jobs, schedule);
     result.schedules++;
-    if (!pace.isBreathless) continue;
-    await pace.breathe();
-    if (pace.over) return giveUp();
+    const goesOn = pace.goOn();
+    if (goesOn !== true && !(await goesOn)) return result;
   }
-  for (const [pattern, lanes] of together) {
-    const counts = await times.counts(pattern);
-    if (counts === null) return giveUp();
-    for (const [lane, schedules] of lanes) tally(counted, lane, counts, schedules);
-  }
+  for (const crowd of crowds.values()) if (!(await crowd.addUp(times, pace))) return result;
+  result.complete = true;
   return result;
+}
+
+/** Schedules of one lane, by what they share. */
+class Crowd {
+  readonly #add: Add;
+  readonly #ahead: Ahead;
+  readonly #same = new Map<Pattern, number>();
+  readonly #spans = new Map<SharedTimes, Map<number, Span & { schedules: number }>>();
+
+  constructor(add: Add, ahead: Ahead) {
+    this.#add = add;
+    this.#ahead = ahead;
+  }
+
+  takeSame(pattern: Pattern): void {
+    this.#same.set(pattern, (this.#same.get(pattern) ?? 0) + 1);
+  }
+
+  take(pattern: Shifted, shared: SharedTimes, own: Own): void {
+    const span = spanOf(pattern, shared, own, this.#ahead);
+    if (!shared.areWholeMinutes) return addSpan(shared, span, this.#ahead.window, this.#add);
+    // All that begin and end with the same times, and are shifted by as many minutes, start runs in the same minutes.
+    const size = shared.times.length + 1;
+    const key = (Math.floor(span.shift_ms / MINUTE_MS) * size + span.first) * size + span.end;
+    let spans = this.#spans.get(shared);
+    if (spans === undefined) {
+      spans = new Map();
+      this.#spans.set(shared, spans);
+    }
+    const known = spans.get(key);
+    if (known === undefined) spans.set(key, { ...span, schedules: 1 });
+    else known.schedules++;
+  }
+
+  /** False: the time is up. */
+  async addUp(times: TimesOf, pace: Pace): Promise<boolean> {
+    for (const [pattern, schedules] of this.#same) {
+      const counts = await times.counts(pattern);
+      if (counts === null) return false;
+      for (const [minute, runs] of counts) this.#add(minute, runs * schedules);
+      if (!(await pace.goOn())) return false;
+    }
+    for (const [shared, spans] of this.#spans)
+      for (const span of spans.values()) {
+        addSpan(shared, span, this.#ahead.window, this.#add, span.schedules);
+        if (!(await pace.goOn())) return false;
+      }
+    return true;
+  }
 }
 
 export interface MinuteLook {
@@ -74,15 +127,10 @@ export async function lookAtMinute(options: LookOptions): Promise<MinuteLook> {
   const runs = new Map<KnownSchedule, number>();
   for (const schedule of options.schedules) {
     if (!isAsked(schedule, options.filter)) continue;
-    let own = 0;
-    const inTime = await times.name(schedule, (_minute, more) => {
-      own += more;
-    });
-    if (!inTime || (own > 0 && runs.size >= limits.max_minute_jobs)) return { runs, complete: false };
+    const own = await times.inAll(schedule);
+    if (own === null || (own > 0 && runs.size >= limits.max_minute_jobs)) return { runs, complete: false };
     if (own > 0) runs.set(schedule, own);
-    if (!pace.isBreathless) continue;
-    await pace.breathe();
-    if (pace.over) return { runs, complete: false };
+    if (!(await pace.goOn())) return { runs, complete: false };
   }
   return { runs, complete: true };
 }
@@ -92,50 +140,47 @@ function isAsked({ lane, user_id }: KnownSchedule, filter: ForecastFilter): bool
   return lane.queue === (filter.queue ?? lane.queue) && lane.type === (filter.type ?? lane.type);
 }
 
-function addTo(together: Map<Pattern, Map<Lane, number>>, pattern: Pattern, lane: Lane): void {
-  const lanes = together.get(pattern);
-  if (lanes === undefined) together.set(pattern, new Map([[lane, 1]]));
-  else lanes.set(lane, (lanes.get(lane) ?? 0) + 1);
-}
-
 function noteJob(jobs: Map<string, string[]>, { lane, job_id }: KnownSchedule): void {
   const known = jobs.get(lane.type);
   if (known === undefined) jobs.set(lane.type, [job_id]);
   else if (known.length < jobsPerType) known.push(job_id);
 }
 
-/** The times of patterns, each found once. */
+/** The times of patterns, each found once. Null everywhere: the time is up. */
 class TimesOf {
   readonly #ahead: Ahead;
   readonly #pace: Pace;
   readonly #counts = new Map<Pattern, MinuteCounts>();
-  readonly #shared = new Map<Pattern, number[]>();
+  readonly #shared = new Map<Pattern, SharedTimes>();
 
   constructor(ahead: Ahead, pace: Pace) {
     this.#ahead = ahead;
     this.#pace = pace;
   }
 
-  /** Names the minutes in which a schedule starts runs. False: the time is up. */
-  async name(own: KnownSchedule, add: Add): Promise<boolean> {
-    const { pattern } = own;
-    if (pattern.kind === 'every') {
-      everyMinute(pattern, own, this.#ahead, add);
-      return true;
-    }
-    if (pattern.kind === 'delayed') {
-      const times = await this.#once(this.#shared, pattern, () => sharedTimes(pattern, this.#ahead));
-      if (times !== null) delayedMinute(times, own, this.#ahead, add);
-      return times !== null;
-    }
-    const counts = await this.counts(pattern);
-    for (const [minute, runs] of counts ?? []) add(minute, runs);
-    return counts !== null;
+  known(pattern: Shifted): SharedTimes | undefined {
+    return this.#shared.get(pattern);
   }
 
-  /** Null: the time is up. */
+  shared(pattern: Shifted): Promise<SharedTimes | null> {
+    return this.#once(this.#shared, pattern, () => sharedTimes(pattern, this.#ahead));
+  }
+
   counts(pattern: Pattern): Promise<MinuteCounts | null> {
     return this.#once(this.#counts, pattern, () => minuteCounts(pattern.schedule, this.#ahead));
+  }
+
+  /** How many runs a schedule starts in the whole window. */
+  async inAll(schedule: KnownSchedule): Promise<number | null> {
+    const { pattern } = schedule;
+    if (pattern.kind === 'same') {
+      const counts = await this.counts(pattern);
+      return counts === null ? null : [...counts.values()].reduce((sum, runs) => sum + runs, 0);
+    }
+    const shared = await this.shared(pattern);
+    if (shared === null) return null;
+    const { first, end } = spanOf(pattern, shared, schedule, this.#ahead);
+    return Math.max(0, end - first);
   }
 
   async #once<T>(known: Map<Pattern, T>, pattern: Pattern, find: () => Generator<void, T>): Promise<T | null> {
@@ -143,12 +188,11 @@ class TimesOf {
     if (found !== undefined) return found;
     const steps = find();
     for (let step = steps.next(); ; step = steps.next()) {
-      if (this.#pace.isBreathless) await this.#pace.breathe();
       if (step.done === true) {
         known.set(pattern, step.value);
         return step.value;
       }
-      if (this.#pace.over) return null;
+      if (!(await this.#pace.goOn())) return null;
     }
   }
 }

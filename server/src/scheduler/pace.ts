@@ -18,14 +18,15 @@ export class Pace {
     return monotonicMs() >= this.#end;
   }
 
-  /** Ask this often, and breathe when it says so: a promise for each step would cost more than the step. */
-  get isBreathless(): boolean {
-    return monotonicMs() - this.#breathed >= breatheMs;
+  /** Lets others go first if it is time to. False: the time is up. Without a promise where there is nothing to wait for. */
+  goOn(): boolean | Promise<boolean> {
+    return monotonicMs() - this.#breathed < breatheMs || this.#breathe();
   }
 
-  async breathe(): Promise<void> {
+  async #breathe(): Promise<boolean> {
     await pause(0, never);
     this.#breathed = monotonicMs();
+    return !this.over;
   }
 }
 
