@@ -11,7 +11,7 @@ const USERS = 2_000;
  * `ask(text, values)` runs a statement on a database that a server has migrated. Nobody may serve the types `type-…`, and
  * sessions that hold runs last for a day.
  */
-export async function fillBook(ask, { jobs, schedules, days = 30, say = () => {} }) {
+export async function fillBook(ask, { jobs, schedules = jobs / 50, days = 30, say = () => {} }) {
   await makeDays(ask, days);
   await ask(lanesAndWorkers);
   for (let i = 0; i < jobs; i += CHUNK) {
@@ -21,7 +21,7 @@ export async function fillBook(ask, { jobs, schedules, days = 30, say = () => {}
   say('schedules, logs, workflows and the rest');
   const share = (part) => Math.max(20, Math.round(jobs * part));
   await ask(blocked, [share(0.001)]);
-  await ask(recurring, [schedules ?? share(0.02), 24]);
+  await ask(recurring, [Math.max(20, Math.round(schedules)), 24]);
   await ask(logs);
   await ask(workflows, [share(0.02), days]);
   for (const text of small) await ask(text, [share(0.01), days]);

@@ -1,6 +1,6 @@
 // Pages: what the dashboard asks for before a page shows something, in a book of five million jobs and runs. Every GET of
 // every page, with filters, and its second page; each answer timed, and every statement by PostgreSQL's own count.
-// BENCH_PAGES_JOBS is how many jobs. Only ours.
+// BENCH_PAGES_JOBS is how many jobs, BENCH_PAGES_SCHEDULES how many schedules (one for fifty jobs unless given). Only ours.
 import { Client } from '@punctual/sdk';
 import { tick } from '../clock.mjs';
 import { fillBook } from '../fill.mjs';
@@ -40,7 +40,8 @@ export const pages = {
     const client = new Client({ url });
     try {
       await prepare(client);
-      await fillBook((text, values) => ask(databaseUrl, text, values), { jobs, say: bench.say });
+      const schedules = Number(process.env.BENCH_PAGES_SCHEDULES ?? jobs / 50);
+      await fillBook((text, values) => ask(databaseUrl, text, values), { jobs, schedules, say: bench.say });
       const of = await samples((text) => ask(databaseUrl, text));
       await countStatements(databaseUrl);
       const used = () => cpuSeconds(house.server.pid) + treeCpuSeconds(bench.stage.postgres.pid);

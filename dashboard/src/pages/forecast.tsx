@@ -10,6 +10,7 @@ import { QueueLink } from '../parts/links.tsx';
 import { May } from '../parts/may.tsx';
 import { useOnce } from '../parts/once.ts';
 import { Pending } from '../parts/problem.tsx';
+import { useRest } from '../parts/rest.ts';
 import { type Column, Table } from '../parts/table.tsx';
 import { durationWords } from '../parts/time.ts';
 import { to, useFilters } from '../place.ts';
@@ -30,6 +31,7 @@ export function ForecastPage() {
   const { data, error, again } = useOnce(`forecast ${hours} ${queue} ${type}`, (signal) =>
     getForecast({ hours, queue, type }, signal),
   );
+  useRest(data?.complete === false, again);
   return (
     <section>
       <div className="heading">

@@ -6,6 +6,7 @@ import { Chart } from '../parts/chart.tsx';
 import { curl, Empty } from '../parts/empty.tsx';
 import { QueueLink } from '../parts/links.tsx';
 import { May } from '../parts/may.tsx';
+import { useRest } from '../parts/rest.ts';
 import { Mark, type Tone } from '../parts/status.tsx';
 import { durationWords } from '../parts/time.ts';
 import { When } from '../parts/when.tsx';
@@ -120,7 +121,12 @@ function Charts({ stats }: { stats: Stats }) {
   const times = minutes.map(({ at }) => Date.parse(at));
   const now = Date.parse(stats.at);
   const span = { from: now - hourMs, to: now };
-  const { data: forecast } = useLive('forecast of an hour', (signal) => getForecast({ hours: 1 }, signal), 30_000);
+  const { data: forecast, refresh } = useLive(
+    'forecast of an hour',
+    (signal) => getForecast({ hours: 1 }, signal),
+    30_000,
+  );
+  useRest(forecast?.complete === false, refresh);
   return (
     <div className="columns charts">
       <section className="card">

@@ -31,7 +31,7 @@ export interface ForecasterParts {
   budgetMs?: number;
   /** How long an answer waits for all of the book. */
   patienceMs?: number;
-  /** How long a complete answer is given again. */
+  /** How long an answer is given again. */
   keepMs?: number;
 }
 
@@ -49,14 +49,16 @@ const maxAheadMs = 366 * 24 * 3_600_000;
 
 /** A question as of a moment. Asked again while there is no complete answer, it goes on from what was counted. */
 interface Question extends Ahead {
+  /** When it was asked, on the clock of this process. */
+  asked: number;
   filter: ForecastFilter;
   waiting: WaitingRuns;
 }
 
 interface Kept {
   question: Promise<Question>;
-  /** Under way, or complete. */
-  answer: Promise<Forecast> | null;
+  /** Under way, or all that there will be. */
+  answer: Promise<{ forecast: Forecast; isFinal: boolean }> | null;
   until: number;
 }
 
@@ -82,14 +84,14 @@ export class Forecaster {
     const now = monotonicMs();
     for (const [other, { until }] of this.#kept) if (until < now) this.#kept.delete(other);
     const known = this.#kept.get(key);
-    if (known !== undefined && known.answer !== null) return known.answer;
+    if (known !== undefined && known.answer !== null) return (await known.answer).forecast;
     return this.#counted(async () => {
       const kept = known ?? this.#begin(key, query);
       const answer = this.#answer(kept);
       kept.answer = answer;
       try {
-        const forecast = await answer;
-        if (forecast.complete) kept.until = monotonicMs() + this.#parts.keepMs;
+        const { forecast, isFinal } = await answer;
+        if (isFinal) kept.until = monotonicMs() + this.#parts.keepMs;
         else kept.answer = null;
         return forecast;
       } catch (error) {
@@ -134,10 +136,16 @@ export class Forecaster {
     const nowMs = await databaseNow(this.#parts.db);
     const window = windowOf(beginOf(from, nowMs), hours);
     const filter = { queue, type, user_id };
-    return { nowMs, window, filter, waiting: new WaitingRuns({ ...this.#parts, window, filter }) };
+    return {
+      nowMs,
+      asked: monotonicMs(),
+      window,
+      filter,
+      waiting: new WaitingRuns({ ...this.#parts, window, filter }),
+    };
   }
 
-  async #answer(kept: Kept): Promise<Forecast> {
+  async #answer(kept: Kept): Promise<{ forecast: Forecast; isFinal: boolean }> {
     const { patienceMs } = this.#parts;
     const began = monotonicMs();
     const question = await kept.question;
@@ -145,13 +153,15 @@ export class Forecaster {
     if (filter.user_id === undefined) void this.#durations.recent();
     const reading = await this.#known.within(patienceMs);
     await endsWithin(waiting.done, patienceMs - (monotonicMs() - began));
-    return this.#inTurn(() => this.#addUp(question, reading));
+    // As it is now: it may end while this is added up.
+    const isFinal = reading.ended && waiting.ended;
+    return { forecast: await this.#addUp(question, reading), isFinal };
   }
 
   async #addUp(question: Question, reading: Reading): Promise<Forecast> {
     const { budgetMs } = this.#parts;
     const { nowMs, window, filter, waiting } = question;
-    const look = await lookAhead({ ...question, schedules: reading.schedules, budgetMs });
+    const look = await this.#inTurn(() => lookAhead({ ...question, schedules: reading.schedules, budgetMs }));
     let waits = 0;
     for (const count of waiting.counts) {
       // The first minute may begin before the window does.
@@ -170,7 +180,7 @@ export class Forecaster {
       complete,
       schedules: look.schedules,
       waiting: waits,
-      computed_at: new Date(nowMs).toISOString(),
+      computed_at: new Date(nowMs - Math.max(0, question.asked - reading.began)).toISOString(),
     };
   }
 

@@ -28,6 +28,10 @@ export interface Reading {
   schedules: KnownSchedule[];
   /** All that there are. */
   complete: boolean;
+  /** It is over, with all of them or not. */
+  ended: boolean;
+  /** When it began, on the clock of this process. */
+  began: number;
 }
 
 export interface KnownSchedulesOptions {
@@ -40,7 +44,8 @@ export interface KnownSchedulesOptions {
   maxSchedules?: number;
 }
 
-const pageSize = 2000;
+/** A statement of some milliseconds. */
+const pageSize = 500;
 /** Segments that are read at once: while one answer is taken in, the next is on its way. */
 const atOnce = 3;
 const lowestJob = '00000000-0000-0000-0000-000000000000';
@@ -75,12 +80,11 @@ export class KnownSchedules {
   }
 
   #begin(): { under: Reader; done: Promise<void> } {
-    const began = monotonicMs();
     const under = new Reader(this.#options);
     const done = under.readAll().then(
       () => {
         const now = monotonicMs();
-        const freshMs = Math.min(maxFreshMs, Math.max(minFreshMs, restFactor * (now - began)));
+        const freshMs = Math.min(maxFreshMs, Math.max(minFreshMs, restFactor * (now - under.reading.began)));
         this.#last = { reading: under.reading, freshUntil: now + freshMs, usedUntil: now + maxAgeMs };
         this.#next = null;
       },
@@ -98,7 +102,7 @@ export class KnownSchedules {
 /** One reading under way. */
 class Reader {
   readonly #options: KnownSchedulesOptions;
-  readonly reading: Reading = { schedules: [], complete: false };
+  readonly reading: Reading = { schedules: [], complete: false, ended: false, began: monotonicMs() };
   readonly #patterns = new Map<string, Pattern>();
   /** By the bare rule, for rules of which nothing is a schedule's own. */
   readonly #plain = new Map<string, Pattern>();
@@ -119,6 +123,7 @@ class Reader {
     };
     await Promise.all(Array.from({ length: atOnce }, next));
     this.reading.complete = this.#all;
+    this.reading.ended = true;
   }
 
   async #read(segment: number): Promise<void> {

@@ -26,6 +26,8 @@ export class WaitingRuns {
   readonly counts: WaitingCount[] = [];
   /** All were counted. */
   complete = false;
+  /** It is over, with all of them or not. */
+  ended = false;
   readonly done: Promise<void>;
 
   constructor(options: WaitingOptions) {
@@ -45,6 +47,7 @@ export class WaitingRuns {
     };
     await Promise.all(Array.from({ length: atOnce }, next));
     this.complete = all;
+    this.ended = true;
   }
 
   /** False: the time is up. */
