@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Forecaster } from '@punctual/server/internal/scheduler/forecast';
+import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
 
 const minuteMs = 60_000;
@@ -92,6 +93,42 @@ test('a forecast whose time is up says so, and the same question is answered fro
   const many = await Promise.allSettled([2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map((hours) => patient.get({ hours })));
   const refused = many.filter((answer) => answer.status === 'rejected');
   assert.equal(refused.length, 2, 'eight at most are answered at once');
+});
+
+test('a forecast that came in part goes on, and the next answers are complete', async () => {
+  await using house = await openHouse();
+  await house.client.jobs.createMany(
+    Array.from({ length: 700 }, (_, i) => ({ type: 'tick', cron_expression: `${i % 60} * * * *` })),
+  );
+  await house.client.jobs.createMany(
+    Array.from({ length: 30 }, (_, i) => ({ type: 'late', delay_ms: (i + 1) * minuteMs })),
+  );
+  const forecaster = new Forecaster({ db: house.db, segments: [0, 1, 2, 3], patienceMs: 0 });
+  const first = await forecaster.get({ hours: 1 });
+  assert.deepEqual([first.complete, first.runs < 730], [false, true], 'nothing could be read in no time');
+  const whole = await eventually(async () => {
+    const next = await forecaster.get({ hours: 1 });
+    assert.equal(next.complete, true);
+    return next;
+  });
+  assert.deepEqual([whole.runs, whole.schedules, whole.waiting], [730, 700, 30]);
+  assert.equal(whole.from, first.from, 'it is the same question as of the same moment');
+});
+
+test('what is known of schedules follows what is changed, and nobody is counted what is of others', async () => {
+  await using house = await openHouse();
+  const { jobs } = house.client;
+  const forecaster = new Forecaster({ db: house.db, segments: [0, 1, 2, 3], keepMs: 0 });
+  const ask = async (user_id?: string) => (await forecaster.get({ hours: 1, ...(user_id && { user_id }) })).schedules;
+  const { job_id } = await jobs.create({ type: 'tick', cron_expression: '* * * * *', user_id: 'ann' });
+  await jobs.create({ type: 'tick', cron_expression: '* * * * *', user_id: 'bob' });
+  await jobs.create({ type: 'tick', cron_expression: '* * * * *' });
+  assert.deepEqual([await ask(), await ask('ann'), await ask('bob'), await ask('eve')], [3, 1, 1, 0]);
+  await jobs.pause(job_id);
+  await jobs.create({ type: 'tick', interval_ms: 60_000, user_id: 'bob' });
+  await eventually(async () => {
+    assert.deepEqual([await ask(), await ask('ann'), await ask('bob')], [3, 0, 2]);
+  });
 });
 
 test('a busy minute names its schedules, and which of them could be spread', async () => {
