@@ -2,6 +2,7 @@
 import type { Forecast, ForecastGroup, MinuteJob } from '@punctual/contract';
 import { getForecast } from '../api.ts';
 import { getForecastMinute } from '../api_care.ts';
+import { useRest } from '../live.ts';
 import { count, Fact, None, whole } from '../parts/bits.tsx';
 import { Chart } from '../parts/chart.tsx';
 import { curl, Empty } from '../parts/empty.tsx';
@@ -10,7 +11,6 @@ import { QueueLink } from '../parts/links.tsx';
 import { May } from '../parts/may.tsx';
 import { useOnce } from '../parts/once.ts';
 import { Pending } from '../parts/problem.tsx';
-import { useRest } from '../parts/rest.ts';
 import { type Column, Table } from '../parts/table.tsx';
 import { durationWords } from '../parts/time.ts';
 import { to, useFilters } from '../place.ts';

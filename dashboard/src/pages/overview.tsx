@@ -1,12 +1,11 @@
 // The first page, at #/: how everything stands, from one answer of the server that all open dashboards share.
 import type { Forecast, Stats, StatsChange } from '@punctual/contract';
 import { getForecast } from '../api.ts';
-import { useLive, useStats } from '../live.ts';
+import { useLive, useRest, useStats } from '../live.ts';
 import { Chart } from '../parts/chart.tsx';
 import { curl, Empty } from '../parts/empty.tsx';
 import { QueueLink } from '../parts/links.tsx';
 import { May } from '../parts/may.tsx';
-import { useRest } from '../parts/rest.ts';
 import { Mark, type Tone } from '../parts/status.tsx';
 import { durationWords } from '../parts/time.ts';
 import { When } from '../parts/when.tsx';

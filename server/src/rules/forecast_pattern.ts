@@ -44,11 +44,11 @@ export interface Placed extends Own {
 }
 
 const together: Own = { begin_ms: 0, delay_ms: 0 };
-const own = /"(?:jitter_key":"[^"]*"|anchor_ms":-?\d+)/g;
+const ownParts = /"(?:jitter_key":"[^"]*"|anchor_ms":-?\d+)/g;
 
 /** A rule as it is stored, without what is the schedule's own. */
 export function bareRule(text: string): string {
-  return text.replace(own, '');
+  return text.replace(ownParts, '');
 }
 
 /** Which pattern a schedule has, whose rule is stored as `text`; the id is for one that shares its pattern with nobody. */
