@@ -27,7 +27,7 @@ import { endsWithin } from './pace.ts';
 export interface ForecasterParts {
   db: Queryable;
   segments: readonly number[];
-  /** How long one forecast may look at the book, also after it was answered. */
+  /** How long it may read in the book for one forecast, also after that was answered. */
   budgetMs?: number;
   /** How long an answer waits for all of the book. */
   patienceMs?: number;
@@ -36,6 +36,8 @@ export interface ForecasterParts {
 }
 
 const defaultBudgetMs = 30_000;
+/** How long an answer is added up at most, from what is known: rules that nobody shares take their time. */
+const lookMs = 5_000;
 const defaultPatienceMs = 200;
 const defaultKeepMs = 10_000;
 /** Of all forecasts together; the pool is there for workers. */
@@ -159,9 +161,8 @@ export class Forecaster {
   }
 
   async #addUp(question: Question, reading: Reading): Promise<Forecast> {
-    const { budgetMs } = this.#parts;
     const { nowMs, window, filter, waiting } = question;
-    const look = await this.#inTurn(() => lookAhead({ ...question, schedules: reading.schedules, budgetMs }));
+    const look = await this.#inTurn(() => lookAhead({ ...question, schedules: reading.schedules, budgetMs: lookMs }));
     let waits = 0;
     for (const count of waiting.counts) {
       // The first minute may begin before the window does.
@@ -185,12 +186,12 @@ export class Forecaster {
   }
 
   async #lookAtMinute({ at, queue, type }: MinuteQuery): Promise<Minute> {
-    const { db, budgetMs, patienceMs } = this.#parts;
+    const { db, patienceMs } = this.#parts;
     const nowMs = await databaseNow(db);
     const base_ms = Math.floor(beginOf(at, nowMs, 'at') / MINUTE_MS) * MINUTE_MS;
     const window = { from_ms: base_ms, to_ms: base_ms + MINUTE_MS, bucket_ms: MINUTE_MS, base_ms, buckets: 1 };
     const { schedules, complete } = await this.#known.within(patienceMs);
-    const look = { nowMs, window, filter: { queue, type }, schedules, budgetMs };
+    const look = { nowMs, window, filter: { queue, type }, schedules, budgetMs: lookMs };
     const found = await this.#inTurn(() => lookAtMinute(look));
     const names = await jobNames(
       db,

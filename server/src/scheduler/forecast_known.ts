@@ -51,11 +51,13 @@ const atOnce = 3;
 const lowestJob = '00000000-0000-0000-0000-000000000000';
 /** About a hundred megabytes. */
 const defaultMaxSchedules = 500_000;
+/** Of rules that are kept, one for each pattern: those that nobody shares may have long calendars. */
+const maxRuleChars = 50_000_000;
 /** A reading is fresh for so many times as long as it took, within these bounds: at most a twentieth of a core goes into it. */
 const restFactor = 20;
 const minFreshMs = 1_000;
 const maxFreshMs = 60_000;
-/** An older one is not given to anybody, and is forgotten. */
+/** An older one is not given to anybody. */
 const maxAgeMs = 300_000;
 
 export class KnownSchedules {
@@ -109,6 +111,7 @@ class Reader {
   readonly #lanes = new Map<string, Lane>();
   readonly #users = new Map<string, string>();
   readonly #pace: Pace;
+  #ruleChars = 0;
   #all = true;
 
   constructor(options: KnownSchedulesOptions) {
@@ -129,7 +132,8 @@ class Reader {
   async #read(segment: number): Promise<void> {
     const { db, inTurn, maxSchedules = defaultMaxSchedules } = this.#options;
     for (let after: string | undefined = lowestJob; after !== undefined; ) {
-      if (this.#pace.over || this.reading.schedules.length >= maxSchedules) {
+      const isFull = this.reading.schedules.length >= maxSchedules || this.#ruleChars >= maxRuleChars;
+      if (this.#pace.over || isFull) {
         this.#all = false;
         return;
       }
@@ -162,7 +166,10 @@ class Reader {
     if (plain !== undefined) return { pattern: plain, begin_ms: 0, delay_ms: 0 };
     const schedule = toSchedule(row);
     const { key, kind, begin_ms, delay_ms } = placeOf(schedule, row.rule, row.job_id);
-    const pattern = shared(this.#patterns, key, () => patternOf(kind, schedule));
+    const pattern = shared(this.#patterns, key, () => {
+      this.#ruleChars += row.rule.length;
+      return patternOf(kind, schedule);
+    });
     if (mayBePlain && isPlain(schedule)) this.#plain.set(bare, pattern);
     return { pattern, begin_ms, delay_ms };
   }
