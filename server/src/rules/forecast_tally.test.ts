@@ -2,10 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { windowOf } from './forecast.ts';
-import { addSlots, type Durations, durationsOf, newTally, report, tally } from './forecast_tally.ts';
+import { adder, addSlots, type Durations, durationsOf, newTally, report, type Tally } from './forecast_tally.ts';
 
 const noon = Date.parse('2026-03-02T12:00:00Z');
 const took = (ms: number): Durations => ({ mean_ms: ms, median_ms: ms, p95_ms: 2 * ms, sample: 1 });
+
+/** Adds runs by minute. */
+function tally(to: Tally, lane: { queue: string; type: string }, counts: ReadonlyMap<number, number>): void {
+  const add = adder(to, lane);
+  for (const [minute, runs] of counts) add(minute, runs);
+}
 
 function slotsOf(counts: number[], each_ms: number): number[] {
   const slots = new Float64Array(counts.length);

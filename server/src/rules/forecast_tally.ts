@@ -3,7 +3,7 @@
 // Slots by Little's law: runs per time × how long each takes = how many there are at once. A run that takes longer than
 // its bucket is carried on into the next ones.
 import type { Forecast, ForecastBucket, ForecastGroup } from '@punctual/contract';
-import type { ForecastWindow, MinuteCounts } from './forecast.ts';
+import type { ForecastWindow } from './forecast.ts';
 import { MINUTE_MS } from './schedule/rule.ts';
 
 export interface Tally {
@@ -38,13 +38,6 @@ export function newTally(window: ForecastWindow): Tally {
     groups: new Map(),
     untold: new Set(),
   };
-}
-
-/** Adds runs by minute, `times` over: for so many schedules that start them. */
-export function tally(to: Tally, lane: { queue: string; type: string }, counts: MinuteCounts, times = 1): void {
-  if (counts.size === 0) return;
-  const add = adder(to, lane);
-  for (const [minute, runs] of counts) add(minute, runs * times);
 }
 
 /** Adds runs of one queue and type, minute by minute. */

@@ -11,8 +11,8 @@ import {
   PunctualError,
 } from '@punctual/contract';
 import { monotonicMs } from '../base/clock.ts';
-import { type Ahead, minuteOf, spreadOf, windowOf } from '../rules/forecast.ts';
-import { report, tally } from '../rules/forecast_tally.ts';
+import { type Ahead, spreadOf, windowOf } from '../rules/forecast.ts';
+import { report } from '../rules/forecast_tally.ts';
 import { MINUTE_MS } from '../rules/schedule/rule.ts';
 import type { Queryable } from '../store/database.ts';
 import { fewAtOnce } from '../store/few.ts';
@@ -162,15 +162,13 @@ export class Forecaster {
 
   async #addUp(question: Question, reading: Reading): Promise<Forecast> {
     const { nowMs, window, filter, waiting } = question;
-    const look = await this.#inTurn(() => lookAhead({ ...question, schedules: reading.schedules, budgetMs: lookMs }));
-    let waits = 0;
-    for (const count of waiting.counts) {
-      // The first minute may begin before the window does.
-      const minute = minuteOf(Math.max(Number(count.minute_ms), window.from_ms), window);
-      tally(look.counted, count, new Map([[minute, count.runs]]));
-      waits += count.runs;
-    }
-    const complete = look.complete && reading.complete && waiting.complete;
+    const { schedules, complete } = reading;
+    // As it is now: more may be counted while this is added up.
+    const isAll = complete && waiting.complete;
+    const { look, waits } = await this.#inTurn(async () => {
+      const found = await lookAhead({ ...question, schedules, budgetMs: lookMs });
+      return { look: found, waits: await waiting.addTo(found.counted) };
+    });
     const types = new Set([...look.counted.groups.values()].map((group) => group.type));
     const durations = await this.#durations.get({ types, jobs: look.jobs, user_id: filter.user_id });
     return {
@@ -178,7 +176,7 @@ export class Forecaster {
       to: new Date(window.to_ms).toISOString(),
       bucket_ms: window.bucket_ms,
       ...report(look.counted, durations),
-      complete,
+      complete: isAll && look.complete,
       schedules: look.schedules,
       waiting: waits,
       computed_at: new Date(nowMs - Math.max(0, question.asked - reading.began)).toISOString(),

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type Ahead, type ForecastSchedule, minuteCounts, windowOf } from '../rules/forecast.ts';
-import { newTally, type Tally, tally } from '../rules/forecast_tally.ts';
+import { adder, newTally, type Tally } from '../rules/forecast_tally.ts';
 import { compileCalendar } from '../rules/schedule/calendar.ts';
 import { type ScheduleRule, SECOND_MS } from '../rules/schedule/rule.ts';
 import { cronRule, intervalRule } from '../rules/schedule/rules.test.support.ts';
@@ -89,7 +89,10 @@ function alone({ rule, next_ms, fixed_delay, runs_left }: ForecastRow, question:
 
 function oneByOne(all: readonly ForecastRow[], question: Ahead): Tally {
   const counted = newTally(question.window);
-  for (const one of all) tally(counted, one, alone(one, question));
+  for (const one of all) {
+    const add = adder(counted, one);
+    for (const [minute, runs] of alone(one, question)) add(minute, runs);
+  }
   return counted;
 }
 

@@ -1,6 +1,7 @@
 // Runs that wait for their time, counted for one forecast: by the database, some tens of thousands in a statement, until all
 // are counted or the time is up. What has been counted so far can be looked at meanwhile.
-import type { ForecastWindow } from '../rules/forecast.ts';
+import { type ForecastWindow, minuteOf } from '../rules/forecast.ts';
+import { adder, type Tally } from '../rules/forecast_tally.ts';
 import type { Queryable } from '../store/database.ts';
 import { countWaiting, type ForecastFilter, justBefore, type WaitingCount } from '../store/forecast.ts';
 import { Pace } from './pace.ts';
@@ -36,6 +37,25 @@ export class WaitingRuns {
     this.done = this.#countAll();
     // Whoever waits for it is told.
     this.done.catch(() => {});
+  }
+
+  /** Adds what has been counted so far, and answers how many runs these are. */
+  async addTo(counted: Tally): Promise<number> {
+    const { window } = counted;
+    const pace = new Pace(Number.POSITIVE_INFINITY);
+    const adders = new Map<string, ReturnType<typeof adder>>();
+    let all = 0;
+    for (const { minute_ms, queue, type, runs } of this.counts) {
+      const lane = `${queue} ${type}`;
+      const add = adders.get(lane) ?? adder(counted, { queue, type });
+      adders.set(lane, add);
+      // The first minute may begin before the window does.
+      add(minuteOf(Math.max(Number(minute_ms), window.from_ms), window), runs);
+      all += runs;
+      const goesOn = pace.goOn();
+      if (goesOn !== true) await goesOn;
+    }
+    return all;
   }
 
   async #countAll(): Promise<void> {
