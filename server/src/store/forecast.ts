@@ -82,14 +82,14 @@ export async function countWaiting(
       order by w.wake_at
       fetch first (${limit}::integer) rows with ties
     )
-    select ${epochMs(part`w.minute`)} as minute_ms, l.queue, l.type, w.runs, a.next_after
+    select ${epochMs(part`w.minute`)} as minute_ms, l.queue, l.type, w.runs,
+           (select case when count(*) >= ${limit}::integer then max(wake_at)::text end from first) as next_after
     from (
       select lane_id, date_trunc('minute', wake_at) as minute, count(*) filter (where ${isTheirs})::integer as runs
       from first f
       group by lane_id, minute
     ) w
-    join punctual.lanes l using (lane_id)
-    cross join (select case when count(*) >= ${limit}::integer then max(wake_at)::text end as next_after from first) a`);
+    join punctual.lanes l using (lane_id)`);
 }
 
 export interface Duration {
