@@ -60,6 +60,23 @@ export function adder(
   };
 }
 
+/** Adds what another tally of the same window has counted. */
+export function merge(to: Tally, from: Tally): void {
+  addAll(to.minutes, from.minutes);
+  addAll(to.buckets, from.buckets);
+  for (const name of from.untold) to.untold.add(name);
+  for (const { queue, type, runs, counts } of from.groups.values()) {
+    const group = groupOf(to, queue, type);
+    if (group === null) continue;
+    addAll(group.counts, counts);
+    group.runs += runs;
+  }
+}
+
+function addAll(to: Uint32Array, from: Uint32Array): void {
+  for (let i = 0; i < to.length; i++) to[i] = (to[i] ?? 0) + (from[i] ?? 0);
+}
+
 function groupOf({ groups, untold, window }: Tally, queue: string, type: string): TallyGroup | null {
   const key = `${queue} ${type}`;
   const known = groups.get(key);

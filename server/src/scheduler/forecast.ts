@@ -12,7 +12,7 @@ import {
 } from '@punctual/contract';
 import { monotonicMs } from '../base/clock.ts';
 import { type Ahead, spreadOf, windowOf } from '../rules/forecast.ts';
-import { report } from '../rules/forecast_tally.ts';
+import { merge, report } from '../rules/forecast_tally.ts';
 import { MINUTE_MS } from '../rules/schedule/rule.ts';
 import type { Queryable } from '../store/database.ts';
 import { fewAtOnce } from '../store/few.ts';
@@ -165,10 +165,9 @@ export class Forecaster {
     const { schedules, complete } = reading;
     // As it is now: more may be counted while this is added up.
     const isAll = complete && waiting.complete;
-    const { look, waits } = await this.#inTurn(async () => {
-      const found = await lookAhead({ ...question, schedules, budgetMs: lookMs });
-      return { look: found, waits: await waiting.addTo(found.counted) };
-    });
+    const look = await this.#inTurn(() => lookAhead({ ...question, schedules, budgetMs: lookMs }));
+    const waits = waiting.runs;
+    merge(look.counted, waiting.counted);
     const types = new Set([...look.counted.groups.values()].map((group) => group.type));
     const durations = await this.#durations.get({ types, jobs: look.jobs, user_id: filter.user_id });
     return {
