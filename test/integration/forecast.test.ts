@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Forecaster } from '@punctual/server/internal/scheduler/forecast';
+import { countWaiting, justBefore } from '@punctual/server/internal/store/forecast';
 import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
 
@@ -129,6 +130,38 @@ test('what is known of schedules follows what is changed, and nobody is counted 
   await eventually(async () => {
     assert.deepEqual([await ask(), await ask('ann'), await ask('bob')], [3, 0, 2]);
   });
+});
+
+test('runs that wait are counted once each, in statements of a few', async () => {
+  await using house = await openHouse();
+  const from = Date.now() + 60 * minuteMs;
+  const times = [0, 0, 0, 1, 1, 2, 3, 3, 3, 3, 9].map((minutes) => new Date(from + minutes * minuteMs).toISOString());
+  await house.client.jobs.createMany(
+    times.map((schedule_time, i) => ({ type: 'late', schedule_time, user_id: i % 2 === 0 ? 'ann' : 'bob' })),
+  );
+  const count = async (user_id?: string) => {
+    let runs = 0;
+    let statements = 0;
+    for (const segment of [0, 1, 2, 3])
+      for (let after: string | null = justBefore(from); after !== null; ) {
+        const toMs = from + 9 * minuteMs;
+        const found: Awaited<ReturnType<typeof countWaiting>> = await countWaiting(house.db, segment, {
+          after,
+          toMs,
+          limit: 1,
+          user_id,
+        });
+        runs += found.reduce((sum, one) => sum + one.runs, 0);
+        after = found[0]?.next_after ?? null;
+        statements++;
+      }
+    return { runs, statements };
+  };
+  const all = await count();
+  assert.equal(all.runs, 10, 'from the first instant, up to before the last');
+  assert.ok(all.statements > 4, `${all.statements} statements`);
+  assert.deepEqual([(await count('ann')).runs, (await count('bob')).runs], [5, 5]);
+  assert.deepEqual((await count('nobody')).runs, 0);
 });
 
 test('a busy minute names its schedules, and which of them could be spread', async () => {
