@@ -62,8 +62,8 @@ const maxAgeMs = 300_000;
 
 export class KnownSchedules {
   readonly #options: KnownSchedulesOptions;
-  /** The last complete one, until when it is fresh, and until when it is of use. */
-  #last: { reading: Reading; freshUntil: number; usedUntil: number } | null = null;
+  /** The last that ended, how long it took, until when it is fresh, and until when it is of use. */
+  #last: { reading: Reading; tookMs: number; freshUntil: number; usedUntil: number } | null = null;
   #next: { under: Reader; done: Promise<void> } | null = null;
 
   constructor(options: KnownSchedulesOptions) {
@@ -77,6 +77,8 @@ export class KnownSchedules {
     if (this.#last !== null && now >= this.#last.usedUntil) this.#last = null;
     this.#next ??= this.#begin();
     const { under, done } = this.#next;
+    // It will not be there in time: no need to wait for it.
+    if (this.#last !== null && this.#last.tookMs > ms) return this.#last.reading;
     if (await endsWithin(done, ms)) return under.reading;
     return this.#last?.reading ?? { ...under.reading, schedules: [...under.reading.schedules] };
   }
@@ -86,8 +88,9 @@ export class KnownSchedules {
     const done = under.readAll().then(
       () => {
         const now = monotonicMs();
-        const freshMs = Math.min(maxFreshMs, Math.max(minFreshMs, restFactor * (now - under.reading.began)));
-        this.#last = { reading: under.reading, freshUntil: now + freshMs, usedUntil: now + maxAgeMs };
+        const tookMs = now - under.reading.began;
+        const freshMs = Math.min(maxFreshMs, Math.max(minFreshMs, restFactor * tookMs));
+        this.#last = { reading: under.reading, tookMs, freshUntil: now + freshMs, usedUntil: now + maxAgeMs };
         this.#next = null;
       },
       (error: unknown) => {
