@@ -11,7 +11,7 @@ const USERS = 2_000;
  * `ask(text, values)` runs a statement on a database that a server has migrated. Nobody may serve the types `type-…`, and
  * sessions that hold runs last for a day.
  */
-export async function fillBook(ask, { jobs, days = 30, say = () => {} }) {
+export async function fillBook(ask, { jobs, schedules = jobs / 50, days = 30, say = () => {} }) {
   await makeDays(ask, days);
   await ask(lanesAndWorkers);
   for (let i = 0; i < jobs; i += CHUNK) {
@@ -21,11 +21,22 @@ export async function fillBook(ask, { jobs, days = 30, say = () => {} }) {
   say('schedules, logs, workflows and the rest');
   const share = (part) => Math.max(20, Math.round(jobs * part));
   await ask(blocked, [share(0.001)]);
-  await ask(recurring, [share(0.002), 24]);
+  await ask(recurring, [Math.max(20, Math.round(schedules)), 24]);
   await ask(logs);
   await ask(workflows, [share(0.02), days]);
   for (const text of small) await ask(text, [share(0.01), days]);
-  for (const table of ['jobs', 'waiting', 'ready', 'running', 'ended_runs', 'attempts', 'dead_letters', 'log_chunks'])
+  for (const table of [
+    'jobs',
+    'schedules',
+    'waiting',
+    'ready',
+    'running',
+    'ended_runs',
+    'attempts',
+    'dead_letters',
+    'log_chunks',
+    'occurrences',
+  ])
     await ask(`vacuum analyze punctual.${table}`);
   await ask('analyze');
 }
@@ -156,27 +167,47 @@ const blocked = `
   from pairs p
   where w.segment = p.segment and w.run_id = p.run_id`;
 
-/** Hourly schedules with a day of history, copies of one that was made through the door (its type is \`type-hourly\`). */
+/**
+ * Hourly schedules, copies of those that were made through the door (their type is `type-hourly`), each with a key of its own,
+ * an interval with its own beginning too. One of twenty has a day of history and the others three hours: all of a day would be
+ * more runs than there are one-time jobs for every two schedules, and no page shows more of it.
+ */
 const recurring = `
-  with model as (
-    select s.*, j.name from punctual.schedules s join punctual.jobs j using (segment, job_id) where j.type = 'type-hourly' order by j.job_id limit 1
+  with models as materialized (
+    select s.*, row_number() over (order by s.segment, s.job_id) - 1 as n, count(*) over () as all_models,
+           extract(epoch from s.next_fire_at)::bigint as phase, j.schedule_type
+    from punctual.schedules s
+    join punctual.jobs j using (segment, job_id)
+    where j.type = 'type-hourly'
   ), lane as (
     select lane_id from punctual.lanes where type = 'type-hourly' limit 1
   ), numbered as materialized (
-    select g, (g % i.segments)::smallint as segment, date_trunc('hour', now()) - $2::integer * interval '1 hour' - interval '1 minute' as made
-    from generate_series(1, $1::bigint) g, punctual.installation i
+    select g, (g % i.segments)::smallint as segment, case when g % 20 = 0 then $2::integer else 3 end as hours, m.n,
+           (m.phase + case when m.schedule_type = 'INTERVAL' then g else 0 end) % 3600 as phase
+    from generate_series(1, $1::bigint) g
+    cross join punctual.installation i
+    join models m on m.n = g % m.all_models
+  ), timed as materialized (
+    select n.*, to_timestamp(floor((extract(epoch from now()) - phase) / 3600) * 3600 + phase) as last from numbered n
   ), placed as materialized (
-    select n.*, ${newId('made', `'schedule' || g`, 0, 'segment')} as job_id from numbered n
+    select t.*, last - hours * interval '1 hour' as first, ${newId(`last - hours * interval '1 hour' - interval '1 minute'`, `'schedule' || g`, 0, 'segment')} as job_id
+    from timed t
   ), jobs as (
     insert into punctual.jobs (segment, job_id, user_id, name, type, queue, priority, schedule_type, max_retries, timeout_ms, created_at, updated_at)
-    select segment, job_id, 'user-' || g % ${USERS}, 'Hourly ' || g, 'type-hourly', 'hourly', 5, 'CRON', 3, 600000, made, made from placed
+    select p.segment, p.job_id, 'user-' || g % ${USERS}, 'Hourly ' || g, 'type-hourly', 'hourly', 5, m.schedule_type, 3, 600000,
+           first - interval '1 minute', first - interval '1 minute'
+    from placed p
+    join models m using (n)
   ), schedules as (
     insert into punctual.schedules (segment, job_id, spec, rule, overlap, catch_up, max_catch_up_count, fixed_delay, next_fire_at, planned_until, runs_made)
-    select p.segment, p.job_id, m.spec, m.rule, m.overlap, m.catch_up, m.max_catch_up_count, false, m.next_fire_at, date_trunc('hour', now()), $2::integer + 1
-    from placed p, model m
+    select p.segment, p.job_id, m.spec,
+           regexp_replace(regexp_replace(m.rule, '"jitter_key":"[^"]*"', '"jitter_key":"' || p.job_id || '"'), '"anchor_ms":[0-9]+', '"anchor_ms":' || floor(extract(epoch from first) * 1000)::bigint),
+           m.overlap, m.catch_up, m.max_catch_up_count, false, last + interval '1 hour', last, hours + 1
+    from placed p
+    join models m using (n)
   ), times as materialized (
     select p.segment, p.job_id, p.g, at, ${newId('at', `'occurrence' || g || at`, 2, 'segment')} as run_id
-    from placed p, generate_series(date_trunc('hour', now()) - $2::integer * interval '1 hour', date_trunc('hour', now()), interval '1 hour') at
+    from placed p, generate_series(first, last, interval '1 hour') at
   ), ledger as (
     insert into punctual.occurrences (segment, job_id, scheduled_for, through, times, run_id, effective_at, planned_at)
     select segment, job_id, at, at, 1, run_id, at, at from times

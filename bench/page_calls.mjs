@@ -86,7 +86,15 @@ function jobFilters(of, since) {
       'tag=nightly',
       'tag=none',
     ],
-    ...['q=order', 'q=nowhere', 'name=Job+7+of+type-3', `created_after=${since}`, 'type=type-hourly', 'unique_key=k'],
+    ...[
+      'q=order',
+      'q=nowhere',
+      'name=Job+7+of+type-3',
+      `created_after=${since}`,
+      'type=type-hourly',
+      'unique_key=k',
+      'recurring=true',
+    ],
     ...['status=CANCELLED&user_id=user-5', 'status=pending&type=type-3', 'status=COMPLETED&q=c77'],
   ];
 }

@@ -1,6 +1,7 @@
 // Pages: what the dashboard asks for before a page shows something, in a book of ten million jobs and runs. Every GET of
 // every page, with filters, and its second page; each answer timed, and every statement by PostgreSQL's own count. Then the
-// list of all jobs, scrolled in a real browser, beside the same list of few jobs. BENCH_PAGES_JOBS is how many jobs. Only ours.
+// list of all jobs, scrolled in a real browser, beside the same list of few jobs. BENCH_PAGES_JOBS is how many jobs,
+// BENCH_PAGES_SCHEDULES how many schedules (one for fifty jobs unless given). Only ours.
 import { Client } from '@punctual/sdk';
 import { tick } from '../clock.mjs';
 import { fillBook } from '../fill.mjs';
@@ -61,7 +62,8 @@ async function inFilled(bench, contestant, { jobs }, work) {
   const client = new Client({ url });
   try {
     await prepare(client);
-    await fillBook((text, values) => ask(databaseUrl, text, values), { jobs, say: bench.say });
+    const schedules = Number(process.env.BENCH_PAGES_SCHEDULES ?? jobs / 50);
+    await fillBook((text, values) => ask(databaseUrl, text, values), { jobs, schedules, say: bench.say });
     return await work(house.place, house);
   } finally {
     client.close();
@@ -76,9 +78,21 @@ async function scrolled(bench, url, jobs) {
   return list;
 }
 
-/** What only a server can make, for the filler to copy. */
+/**
+ * What only a server can make, for the filler to copy: hourly schedules at every minute, in zones whose hours begin together;
+ * some spread, some by an interval.
+ */
 export async function prepare(client) {
-  await client.jobs.create({ type: 'type-hourly', queue: 'hourly', name: 'Hourly', cron_expression: '0 * * * *' });
+  const minutes = Array.from({ length: 60 }, (_, minute) => `${minute} * * * *`);
+  const zones = ['UTC', 'Europe/Paris', 'America/New_York', 'Asia/Tokyo'];
+  const whens = [
+    ...zones.flatMap((timezone) => minutes.map((cron_expression) => ({ cron_expression, timezone }))),
+    ...minutes.slice(0, 30).map((cron_expression) => ({ cron_expression, jitter_ms: 300_000 })),
+    ...minutes.slice(0, 30).map(() => ({ interval_ms: 3_600_000 })),
+  ];
+  await client.jobs.createMany(
+    whens.map((when) => ({ type: 'type-hourly', queue: 'hourly', name: 'Hourly', ...when })),
+  );
 }
 
 /** Ids of things to open. */
@@ -92,7 +106,9 @@ export async function samples(query) {
     job: await id(
       `select job_id as id from punctual.ended_runs where status = 'SUCCESS' and cause = 'submit' order by run_id limit 1`,
     ),
-    recurring: await id(`select job_id as id from punctual.occurrences limit 1`),
+    recurring: await id(
+      `select job_id as id from punctual.occurrences where scheduled_for < now() - interval '20 hours' limit 1`,
+    ),
     failed: await run('failed', 'ended_runs', `where status = 'FAILED' and cause = 'submit'`),
     running: await run('running', 'running', ''),
     waiting: await run('waiting', 'waiting', `where reason = 'due_later'`),

@@ -56,11 +56,15 @@ export const Forecast = Type.Object(
       description: 'The ten minutes in which most runs start, the busiest first',
     }),
     complete: Type.Boolean({
-      description: 'false: there was more than could be looked at in time; the counts are too low',
+      description:
+        'false: there was more than could be looked at in time, and the counts are too low. Ask again: the next answer goes on from there',
     }),
     schedules: Type.Integer({ description: 'Schedules that were looked at' }),
     waiting: Type.Integer({ description: 'Runs among these that wait already' }),
-    computed_at: described(Timestamp, { description: 'An answer is kept for some seconds' }),
+    computed_at: described(Timestamp, {
+      description:
+        'What was changed later may not be counted: an answer is kept for some seconds, and what is known of schedules for a minute, or five, when there are hundreds of thousands',
+    }),
   },
   { description: 'How many runs start when, and the slots they need' },
 );

@@ -68,8 +68,8 @@ export const limits = {
   max_minute_jobs: 50,
   /** Jobs that are named as using a calendar; their number is told in full. */
   max_calendar_jobs: 100,
-  /** Dead letters that are looked at to put them into groups: some tens of milliseconds. */
-  max_grouped_dead_letters: 4_000,
+  /** Dead letters that are looked at to put them into groups: a tenth of a second. */
+  max_grouped_dead_letters: 10_000,
   /** More groups than that nobody reads. */
   max_dead_letter_groups: 100,
   /** Operations that go on at once: more of them only take turns. */

@@ -15,6 +15,8 @@ const tickMs = 1000;
 const leaveMs = 60;
 /** So often everything is asked again although nothing is known to have changed. */
 const safetyMs = 20_000;
+/** A server that has more than it can look at says for ever that an answer is a part. */
+const maxRests = 10;
 
 /** A value outside of React that tells its readers when it changes. */
 export function createStore<T>(initial: T) {
@@ -211,6 +213,20 @@ export function useLive<T>(key: string, load: (signal: AbortSignal) => Promise<T
   useRefresh(refresh);
   const current = state.key === key ? state : undefined;
   return { data: current?.data, error: current?.error, refresh };
+}
+
+/** The rest of an answer that came in part: while it says so, it is asked for again, some times. */
+export function useRest(isPart: boolean, again: () => void): void {
+  useEffect(() => {
+    if (!isPart) return undefined;
+    let left = maxRests;
+    const timer = setInterval(() => {
+      left -= 1;
+      if (left === 0) clearInterval(timer);
+      if (!document.hidden) again();
+    }, askMs);
+    return () => clearInterval(timer);
+  }, [isPart, again]);
 }
 
 /** In trouble the page keeps what it has. */

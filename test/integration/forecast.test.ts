@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Forecaster } from '@punctual/server/internal/scheduler/forecast';
+import { countWaiting, justBefore } from '@punctual/server/internal/store/forecast';
+import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
 
 const minuteMs = 60_000;
@@ -89,9 +91,77 @@ test('a forecast whose time is up says so, and the same question is answered fro
   assert.equal(one, other);
   assert.deepEqual([one.complete, one.schedules, one.runs], [true, 50, 50 * 3600]);
   assert.equal(await patient.get({ hours: 1 }), one);
-  const many = await Promise.allSettled([2, 3, 4, 5, 6, 7].map((hours) => patient.get({ hours })));
+  const many = await Promise.allSettled([2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map((hours) => patient.get({ hours })));
   const refused = many.filter((answer) => answer.status === 'rejected');
-  assert.equal(refused.length, 2, 'four at most wait for their turn');
+  assert.equal(refused.length, 2, 'eight at most are answered at once');
+});
+
+test('a forecast that came in part goes on, and the next answers are complete', async () => {
+  await using house = await openHouse();
+  await house.client.jobs.createMany(
+    Array.from({ length: 700 }, (_, i) => ({ type: 'tick', cron_expression: `${i % 60} * * * *` })),
+  );
+  await house.client.jobs.createMany(
+    Array.from({ length: 30 }, (_, i) => ({ type: 'late', delay_ms: (i + 1) * minuteMs })),
+  );
+  const forecaster = new Forecaster({ db: house.db, segments: [0, 1, 2, 3], patienceMs: 0 });
+  const first = await forecaster.get({ hours: 1 });
+  assert.deepEqual([first.complete, first.runs < 730], [false, true], 'nothing could be read in no time');
+  const whole = await eventually(async () => {
+    const next = await forecaster.get({ hours: 1 });
+    assert.equal(next.complete, true);
+    return next;
+  });
+  assert.deepEqual([whole.runs, whole.schedules, whole.waiting], [730, 700, 30]);
+  assert.equal(whole.from, first.from, 'it is the same question as of the same moment');
+});
+
+test('what is known of schedules follows what is changed, and nobody is counted what is of others', async () => {
+  await using house = await openHouse();
+  const { jobs } = house.client;
+  const forecaster = new Forecaster({ db: house.db, segments: [0, 1, 2, 3], keepMs: 0 });
+  const ask = async (user_id?: string) => (await forecaster.get({ hours: 1, ...(user_id && { user_id }) })).schedules;
+  const { job_id } = await jobs.create({ type: 'tick', cron_expression: '* * * * *', user_id: 'ann' });
+  await jobs.create({ type: 'tick', cron_expression: '* * * * *', user_id: 'bob' });
+  await jobs.create({ type: 'tick', cron_expression: '* * * * *' });
+  assert.deepEqual([await ask(), await ask('ann'), await ask('bob'), await ask('eve')], [3, 1, 1, 0]);
+  await jobs.pause(job_id);
+  await jobs.create({ type: 'tick', interval_ms: 60_000, user_id: 'bob' });
+  await eventually(async () => {
+    assert.deepEqual([await ask(), await ask('ann'), await ask('bob')], [3, 0, 2]);
+  });
+});
+
+test('runs that wait are counted once each, in statements of a few', async () => {
+  await using house = await openHouse();
+  const from = Date.now() + 60 * minuteMs;
+  const times = [0, 0, 0, 1, 1, 2, 3, 3, 3, 3, 9].map((minutes) => new Date(from + minutes * minuteMs).toISOString());
+  await house.client.jobs.createMany(
+    times.map((schedule_time, i) => ({ type: 'late', schedule_time, user_id: i % 2 === 0 ? 'ann' : 'bob' })),
+  );
+  const count = async (user_id?: string) => {
+    let runs = 0;
+    let statements = 0;
+    for (const segment of [0, 1, 2, 3])
+      for (let after: string | null = justBefore(from); after !== null; ) {
+        const toMs = from + 9 * minuteMs;
+        const found: Awaited<ReturnType<typeof countWaiting>> = await countWaiting(house.db, segment, {
+          after,
+          toMs,
+          limit: 1,
+          user_id,
+        });
+        runs += found.reduce((sum, one) => sum + one.runs, 0);
+        after = found[0]?.next_after ?? null;
+        statements++;
+      }
+    return { runs, statements };
+  };
+  const all = await count();
+  assert.equal(all.runs, 10, 'from the first instant, up to before the last');
+  assert.ok(all.statements > 4, `${all.statements} statements`);
+  assert.deepEqual([(await count('ann')).runs, (await count('bob')).runs], [5, 5]);
+  assert.deepEqual((await count('nobody')).runs, 0);
 });
 
 test('a busy minute names its schedules, and which of them could be spread', async () => {

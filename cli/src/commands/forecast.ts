@@ -33,7 +33,10 @@ async function show({ client, output }: ClientSession, given: Record<string, unk
   const until = showAbsolute(Date.parse(forecast.to));
   output.line(`${forecast.runs} runs start until ${until}, ${forecast.waiting} of them wait already`);
   if (!forecast.complete)
-    output.remark('There was more than could be looked at in time: the counts are too low.', 'yellow');
+    output.remark(
+      'There was more than could be looked at in time: the counts are too low. Ask again in a moment: it goes on from there.',
+      'yellow',
+    );
   if (forecast.groups.length > 0) {
     output.line();
     output.table(['QUEUE', 'TYPE', 'RUNS', 'MEDIAN', 'P95'], forecast.groups.map(groupRow));

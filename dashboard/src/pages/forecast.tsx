@@ -2,6 +2,7 @@
 import type { Forecast, ForecastGroup, MinuteJob } from '@punctual/contract';
 import { getForecast } from '../api.ts';
 import { getForecastMinute } from '../api_care.ts';
+import { useRest } from '../live.ts';
 import { count, Fact, None, whole } from '../parts/bits.tsx';
 import { Chart } from '../parts/chart.tsx';
 import { curl, Empty } from '../parts/empty.tsx';
@@ -30,6 +31,7 @@ export function ForecastPage() {
   const { data, error, again } = useOnce(`forecast ${hours} ${queue} ${type}`, (signal) =>
     getForecast({ hours, queue, type }, signal),
   );
+  useRest(data?.complete === false, again);
   return (
     <section>
       <div className="heading">

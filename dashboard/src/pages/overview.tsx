@@ -1,7 +1,7 @@
 // The first page, at #/: how everything stands, from one answer of the server that all open dashboards share.
 import type { Forecast, Stats, StatsChange } from '@punctual/contract';
 import { getForecast } from '../api.ts';
-import { useLive, useStats } from '../live.ts';
+import { useLive, useRest, useStats } from '../live.ts';
 import { Chart } from '../parts/chart.tsx';
 import { curl, Empty } from '../parts/empty.tsx';
 import { QueueLink } from '../parts/links.tsx';
@@ -120,7 +120,12 @@ function Charts({ stats }: { stats: Stats }) {
   const times = minutes.map(({ at }) => Date.parse(at));
   const now = Date.parse(stats.at);
   const span = { from: now - hourMs, to: now };
-  const { data: forecast } = useLive('forecast of an hour', (signal) => getForecast({ hours: 1 }, signal), 30_000);
+  const { data: forecast, refresh } = useLive(
+    'forecast of an hour',
+    (signal) => getForecast({ hours: 1 }, signal),
+    30_000,
+  );
+  useRest(forecast?.complete === false, refresh);
   return (
     <div className="columns charts">
       <section className="card">

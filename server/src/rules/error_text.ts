@@ -1,8 +1,22 @@
-// What the error messages of a group have in common. Pure; the shapes themselves are made by store/dead_letter_groups.ts.
+// What error messages have in common: the shape by which dead letters are put together, and the text to look for in them.
+// Pure; store/dead_letter_groups.ts asks here.
 import { limits } from '@punctual/contract';
 
 /** Stands for a number or an id, which differ between messages that are otherwise the same. */
 export const hole = '…';
+
+/** Of a message only its beginning decides. */
+export const shapeChars = 300;
+
+/** Ids, numbers with their points and colons, and long hexadecimal numbers: what differs between errors that are otherwise the same. */
+const varies =
+  /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|0x[0-9a-f]+|[0-9]{12,}(?:[.,:][0-9]+)*(?![0-9a-f])|[0-9a-f]{12,}|[0-9]+(?:[.,:][0-9]+)*/gi;
+
+/** The first line of a message, without what varies. */
+export function shapeOf(message: string): string {
+  const [line = ''] = message.slice(0, shapeChars).split('\n', 1);
+  return line.replace(varies, hole);
+}
 
 /** A filter shorter than this would fit nearly everything. */
 const minChars = 3;

@@ -1,11 +1,12 @@
 // The forecast of one schedule, pure: the window that is looked at, and the minutes in which the schedule starts runs. The
-// forecaster (scheduler/forecast.ts) reads the book and asks here; forecast_tally.ts adds up.
-import { countBetween, occurrencesAfter } from './schedule/occurrences.ts';
+// forecaster (scheduler/forecast.ts) reads the book and asks here; forecast_pattern.ts says which schedules start runs
+// together, forecast_tally.ts adds up.
+import { occurrencesAfter } from './schedule/occurrences.ts';
 import { MINUTE_MS, type ScheduleRule } from './schedule/rule.ts';
 
 const HOUR_MS = 60 * MINUTE_MS;
 /** Times found before others may go first: some milliseconds. */
-const perCall = 1000;
+export const timesPerCall = 1000;
 /** Later than that would surprise whoever chose the time. */
 const maxSpreadMs = 10 * MINUTE_MS;
 
@@ -31,7 +32,6 @@ export interface ForecastSchedule {
   rule: ScheduleRule;
   fixed_delay: boolean;
   next_ms: number;
-  planned_until_ms: number;
   /** How many runs it may still make; null for any number. */
   runs_left: number | null;
 }
@@ -39,46 +39,35 @@ export interface ForecastSchedule {
 /** Runs that start in a minute, by the number of the minute since base_ms. */
 export type MinuteCounts = Map<number, number>;
 
+/** The question: runs that start in the window, of times after `nowMs`. What lies before is a run already. */
+export interface Ahead {
+  window: ForecastWindow;
+  nowMs: number;
+}
+
 /** Yields now and then, so that the caller may let others go first, or give up. */
-export function* minuteCounts(schedule: ForecastSchedule, window: ForecastWindow): Generator<void, MinuteCounts> {
+export function* minuteCounts(schedule: ForecastSchedule, { window, nowMs }: Ahead): Generator<void, MinuteCounts> {
   const { rule, fixed_delay, next_ms, runs_left } = schedule;
   const counts: MinuteCounts = new Map();
   let left = runs_left ?? Number.POSITIVE_INFINITY;
-  const add = (ms: number, runs: number): void => {
-    if (ms < window.from_ms || ms >= window.to_ms || runs === 0 || left <= 0) return;
+  const add = (ms: number): void => {
+    if (ms < window.from_ms || ms >= window.to_ms || left <= 0) return;
     const minute = minuteOf(ms, window);
-    counts.set(minute, (counts.get(minute) ?? 0) + Math.min(runs, left));
-    left -= runs;
+    counts.set(minute, (counts.get(minute) ?? 0) + 1);
+    left -= 1;
   };
   if (fixed_delay) {
-    if (rule.end_at === null || next_ms <= rule.end_at) add(next_ms, 1);
+    if (rule.end_at === null || next_ms <= rule.end_at) add(next_ms);
     return counts;
   }
-  // Times up to planned_until have their runs already; with a spread these may wait for a start within the window.
-  let after = Math.max(schedule.planned_until_ms, window.from_ms - rule.jitter_ms - 1);
-  if (runs_left === null && rule.type === 'INTERVAL' && rule.calendar === null && rule.every_ms < MINUTE_MS) {
-    for (const [ms, runs] of frequentStarts(rule, after, window)) add(ms, runs);
-    return counts;
-  }
+  // With a spread a time before the window may start a run within it.
+  let after = Math.max(nowMs, window.from_ms - rule.jitter_ms - 1);
   for (;;) {
-    const found = occurrencesAfter(rule, after, { limit: perCall, untilMs: window.to_ms - 1 });
-    for (const item of found.items) if (!item.excluded) add(item.effective_ms, 1);
+    const found = occurrencesAfter(rule, after, { limit: timesPerCall, untilMs: window.to_ms - 1 });
+    for (const item of found.items) if (!item.excluded) add(item.effective_ms);
     if (found.exhausted || left <= 0) return counts;
     after = found.lookedUntilMs;
     yield;
-  }
-}
-
-/** An interval under a minute is counted by the minute, not time by time. */
-function* frequentStarts(rule: ScheduleRule, afterMs: number, window: ForecastWindow): Generator<[number, number]> {
-  const [first] = occurrencesAfter(rule, afterMs).items;
-  if (first === undefined) return;
-  const delay = first.effective_ms - first.nominal_ms;
-  for (let at = window.base_ms; at < window.to_ms; at += MINUTE_MS) {
-    const from = Math.max(at, window.from_ms);
-    const until = Math.min(at + MINUTE_MS, window.to_ms);
-    const { count } = countBetween(rule, Math.max(from - 1 - delay, afterMs), until - 1 - delay, MINUTE_MS);
-    yield [from, count];
   }
 }
 
@@ -90,18 +79,6 @@ export function spreadOf({ rule, fixed_delay }: ForecastSchedule, atMs: number):
   const gap = second === undefined ? Number.POSITIVE_INFINITY : second.nominal_ms - first.nominal_ms;
   const spread = Math.min(Math.floor(gap / 2 / MINUTE_MS) * MINUTE_MS, maxSpreadMs);
   return spread < MINUTE_MS ? null : spread;
-}
-
-/** A rule as it is stored, without what is the job's own. */
-export function bareRule(text: string): string {
-  return text.replace(/"jitter_key":"[^"]*"/, '');
-}
-
-/** Do all schedules with this bare rule start runs in the same minutes? */
-export function isShared({ rule, fixed_delay, runs_left }: ForecastSchedule): boolean {
-  if (fixed_delay || runs_left !== null || rule.jitter_ms > 0) return false;
-  // `H` stands for a number that the job's key decides.
-  return rule.type === 'INTERVAL' || !rule.expressions.some((expression) => /\bH\b/i.test(expression));
 }
 
 export function minuteOf(ms: number, { base_ms }: ForecastWindow): number {

@@ -2,10 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { windowOf } from './forecast.ts';
-import { addSlots, type Durations, durationsOf, newTally, report, tally } from './forecast_tally.ts';
+import { adder, addSlots, type Durations, durationsOf, merge, newTally, report, type Tally } from './forecast_tally.ts';
 
 const noon = Date.parse('2026-03-02T12:00:00Z');
 const took = (ms: number): Durations => ({ mean_ms: ms, median_ms: ms, p95_ms: 2 * ms, sample: 1 });
+
+/** Adds runs by minute. */
+function tally(to: Tally, lane: { queue: string; type: string }, counts: ReadonlyMap<number, number>): void {
+  const add = adder(to, lane);
+  for (const [minute, runs] of counts) add(minute, runs);
+}
 
 function slotsOf(counts: number[], each_ms: number): number[] {
   const slots = new Float64Array(counts.length);
@@ -87,4 +93,21 @@ test('thousands of groups are counted in the buckets, and the largest hundred sh
   assert.equal(groups[0]?.runs, 500);
   assert.equal(other_groups, 2900);
   assert.equal(runs, 6 * ((500 * 501) / 2));
+});
+
+test('two tallies together are one of all that both counted', () => {
+  const mail = { queue: 'default', type: 'mail' };
+  const reports = { queue: 'slow', type: 'report' };
+  const [one, other, both] = [newTally(windowOf(noon, 24)), newTally(windowOf(noon, 24)), newTally(windowOf(noon, 24))];
+  for (const [part, lane, minute, runs] of [
+    [one, mail, 3, 5],
+    [other, mail, 3, 2],
+    [other, mail, 1439, 1],
+    [other, reports, 7, 4],
+  ] as const) {
+    tally(part, lane, new Map([[minute, runs]]));
+    tally(both, lane, new Map([[minute, runs]]));
+  }
+  merge(one, other);
+  assert.deepEqual(one, both);
 });

@@ -3,7 +3,7 @@
 // Slots by Little's law: runs per time × how long each takes = how many there are at once. A run that takes longer than
 // its bucket is carried on into the next ones.
 import type { Forecast, ForecastBucket, ForecastGroup } from '@punctual/contract';
-import type { ForecastWindow, MinuteCounts } from './forecast.ts';
+import type { ForecastWindow } from './forecast.ts';
 import { MINUTE_MS } from './schedule/rule.ts';
 
 export interface Tally {
@@ -40,18 +40,41 @@ export function newTally(window: ForecastWindow): Tally {
   };
 }
 
-export function tally(to: Tally, { queue, type }: { queue: string; type: string }, counts: MinuteCounts): void {
-  if (counts.size === 0) return;
-  const group = groupOf(to, queue, type);
+/** Adds runs of one queue and type, minute by minute. */
+export function adder(
+  to: Tally,
+  { queue, type }: { queue: string; type: string },
+): (minute: number, runs: number) => void {
+  const { minutes, buckets } = to;
   const minutesPerBucket = to.window.bucket_ms / MINUTE_MS;
-  for (const [minute, runs] of counts) {
+  let group: TallyGroup | null | undefined;
+  return (minute, runs) => {
+    // With the first run: a lane without any is no group.
+    if (group === undefined) group = groupOf(to, queue, type);
     const bucket = Math.floor(minute / minutesPerBucket);
-    to.minutes[minute] = (to.minutes[minute] ?? 0) + runs;
-    to.buckets[bucket] = (to.buckets[bucket] ?? 0) + runs;
-    if (group === null) continue;
+    minutes[minute] = (minutes[minute] ?? 0) + runs;
+    buckets[bucket] = (buckets[bucket] ?? 0) + runs;
+    if (group === null) return;
     group.counts[bucket] = (group.counts[bucket] ?? 0) + runs;
     group.runs += runs;
+  };
+}
+
+/** Adds what another tally of the same window has counted. */
+export function merge(to: Tally, from: Tally): void {
+  addAll(to.minutes, from.minutes);
+  addAll(to.buckets, from.buckets);
+  for (const name of from.untold) to.untold.add(name);
+  for (const { queue, type, runs, counts } of from.groups.values()) {
+    const group = groupOf(to, queue, type);
+    if (group === null) continue;
+    addAll(group.counts, counts);
+    group.runs += runs;
   }
+}
+
+function addAll(to: Uint32Array, from: Uint32Array): void {
+  for (let i = 0; i < to.length; i++) to[i] = (to[i] ?? 0) + (from[i] ?? 0);
 }
 
 function groupOf({ groups, untold, window }: Tally, queue: string, type: string): TallyGroup | null {

@@ -1,280 +1,198 @@
-// One look ahead for a forecast: reads the book page by page, asks the rules when each schedule starts runs, and adds up.
-// It promises to end: when its time is up it answers what it has and says that it is not complete. It never blocks the
-// process for long, and its memory does not grow with the number of schedules.
-import { limits, type MinuteJob } from '@punctual/contract';
-import { monotonicMs, pause } from '../base/clock.ts';
+// One look ahead for a forecast: goes through the schedules that are known (forecast_known.ts), asks the rules when each
+// pattern starts runs, and adds up. It promises to end: when its time is up it answers what it has and says that it is not
+// complete. It never blocks the process for long.
+import { limits } from '@punctual/contract';
+import { type Ahead, type MinuteCounts, minuteCounts } from '../rules/forecast.ts';
 import {
-  bareRule,
-  type ForecastSchedule,
-  type ForecastWindow,
-  isShared,
-  type MinuteCounts,
-  minuteCounts,
-  minuteOf,
-  spreadOf,
-} from '../rules/forecast.ts';
-import { type Durations, durationsOf, newTally, type Tally, tally } from '../rules/forecast_tally.ts';
-import type { ScheduleRule } from '../rules/schedule/rule.ts';
-import type { Database } from '../store/database.ts';
-import {
-  countWaiting,
-  type Duration,
-  type ForecastFilter,
-  type ForecastRow,
-  jobDurations,
-  readForecast,
-  recentDurations,
-} from '../store/forecast.ts';
-import { getJob } from '../store/jobs.ts';
+  type Add,
+  addSpan,
+  type Own,
+  type Pattern,
+  type SharedTimes,
+  type Shifted,
+  type Span,
+  sharedTimes,
+  spanOf,
+} from '../rules/forecast_pattern.ts';
+import { adder, newTally, type Tally } from '../rules/forecast_tally.ts';
+import { MINUTE_MS } from '../rules/schedule/rule.ts';
+import type { ForecastFilter } from '../store/forecast.ts';
+import type { KnownSchedule, Lane } from './forecast_known.ts';
+import { Pace } from './pace.ts';
 
-export interface LookOptions {
-  db: Database;
-  segments: readonly number[];
-  window: ForecastWindow;
+export interface LookOptions extends Ahead {
+  schedules: readonly KnownSchedule[];
   filter: ForecastFilter;
-  /** How long it may read and count. */
+  /** How long it may count. */
   budgetMs: number;
 }
 
 export interface Looked {
   counted: Tally;
-  /** How long runs of each type took. */
-  durations: ReadonlyMap<string, Durations>;
-  schedules: number;
-  waiting: number;
-  complete: boolean;
-}
-
-const pageSize = 2000;
-/** Segments that are read at once. */
-const atOnce = 3;
-const lowestJob = '00000000-0000-0000-0000-000000000000';
-/** Of each segment: ten million runs that wait must not take the whole time. */
-const maxWaiting = 500_000;
-/** Others go first after so long. */
-const breatheMs = 10;
-/** Rules whose minutes are remembered, because many schedules share them. */
-const maxShared = 200;
-const recentPerSegment = 500;
-const enoughDurations = 20;
-const jobsPerType = 3;
-const maxTypesAsked = 100;
-
-export interface MinuteLook {
-  jobs: MinuteJob[];
-  complete: boolean;
-}
-
-/** Which schedules start runs in a window of a minute. */
-export async function lookAtMinute({ db, segments, window, filter, budgetMs }: LookOptions): Promise<MinuteLook> {
-  const pace = new Pace(budgetMs);
-  const jobs: MinuteJob[] = [];
-  for (const segment of segments) {
-    for (let after: string | undefined = lowestJob; after !== undefined; ) {
-      const rows = await readForecast(db, segment, { after, untilMs: window.to_ms, limit: pageSize, filter });
-      for (const row of rows) {
-        const counts = await countMinutes({ window, pace }, toSchedule(row));
-        if (counts === null || jobs.length >= limits.max_minute_jobs) return { jobs, complete: false };
-        await pace.breathe();
-        const runs = counts.get(0) ?? 0;
-        if (runs > 0) jobs.push(await toMinuteJob(db, row, runs, window));
-      }
-      after = rows.length < pageSize ? undefined : rows.at(-1)?.job_id;
-    }
-  }
-  return { jobs, complete: true };
-}
-
-async function toMinuteJob(db: Database, row: ForecastRow, runs: number, window: ForecastWindow): Promise<MinuteJob> {
-  const { job_id, queue, type } = row;
-  const schedule = toSchedule(row);
-  const name = (await getJob(db, job_id))?.name ?? type;
-  const spread_ms = spreadOf(schedule, window.from_ms);
-  return { job_id, name, queue, type, runs, jitter_ms: schedule.rule.jitter_ms, spread_ms };
-}
-
-export async function lookAhead({ db, segments, window, filter, budgetMs }: LookOptions): Promise<Looked> {
-  const look: Look = {
-    db,
-    window,
-    filter,
-    counted: newTally(window),
-    shared: new Map(),
-    jobs: new Map(),
-    pace: new Pace(budgetMs),
-    schedules: 0,
-    waiting: 0,
-    complete: true,
-  };
-  // Runs that wait are counted by the database, times of schedules here: both at once.
-  await Promise.all([
-    byFew(segments, (segment) => addWaiting(look, segment)),
-    byFew(segments, (segment) => addSchedules(look, segment)),
-  ]);
-  const { counted, schedules, waiting, complete } = look;
-  return { counted, durations: await readDurations(look, segments), schedules, waiting, complete };
-}
-
-/** Some segments at once: while one answer is counted, the next is read. */
-async function byFew(segments: readonly number[], add: (segment: number) => Promise<void>): Promise<void> {
-  const left = [...segments];
-  const next = async (): Promise<void> => {
-    for (let segment = left.shift(); segment !== undefined; segment = left.shift()) await add(segment);
-  };
-  await Promise.all(Array.from({ length: atOnce }, next));
-}
-
-/** One forecast under way. */
-interface Look {
-  db: Database;
-  window: ForecastWindow;
-  filter: ForecastFilter;
-  counted: Tally;
-  /** Minutes of rules that several schedules may have. */
-  shared: Map<string, MinuteCounts>;
   /** Some recurring jobs of each type, to ask how long their runs took. */
   jobs: Map<string, string[]>;
-  pace: Pace;
   schedules: number;
-  waiting: number;
   complete: boolean;
 }
 
-/** How much time is left, and when to let others go first. */
-class Pace {
-  readonly #end: number;
-  #breathed = monotonicMs();
-  constructor(budgetMs: number) {
-    this.#end = monotonicMs() + budgetMs;
-  }
-  get over(): boolean {
-    return monotonicMs() >= this.#end;
-  }
-  async breathe(): Promise<void> {
-    if (monotonicMs() - this.#breathed < breatheMs) return;
-    await pause(0, never);
-    this.#breathed = monotonicMs();
-  }
-}
+/** So many jobs of a type are asked how long their runs took. */
+const jobsPerType = 3;
 
-const never = new AbortController().signal;
-
-async function addWaiting(look: Look, segment: number): Promise<void> {
-  const { db, window, filter, counted, pace } = look;
-  if (pace.over) {
-    look.complete = false;
-    return;
-  }
-  const { from_ms: fromMs, to_ms: toMs } = window;
-  const rows = await countWaiting(db, segment, { fromMs, toMs, limit: maxWaiting, user_id: filter.user_id });
-  let lookedAt = 0;
-  for (const row of rows) {
-    lookedAt += row.runs;
-    if (row.queue !== (filter.queue ?? row.queue) || row.type !== (filter.type ?? row.type)) continue;
-    // The first minute may begin before the window does.
-    const minute = minuteOf(Math.max(Number(row.minute_ms), fromMs), window);
-    tally(counted, row, new Map([[minute, row.runs]]));
-    look.waiting += row.runs;
-  }
-  if (lookedAt >= maxWaiting) look.complete = false;
-}
-
-async function addSchedules(look: Look, segment: number): Promise<void> {
-  const { db, window, filter, pace } = look;
-  let after = lowestJob;
-  for (;;) {
-    if (pace.over) {
-      look.complete = false;
-      return;
+export async function lookAhead(options: LookOptions): Promise<Looked> {
+  const pace = new Pace(options.budgetMs);
+  const times = new TimesOf(options, pace);
+  const crowds = new Map<Lane, Crowd>();
+  const result: Looked = { counted: newTally(options.window), jobs: new Map(), schedules: 0, complete: false };
+  for (const schedule of options.schedules) {
+    if (!isAsked(schedule, options.filter)) continue;
+    const { pattern, lane } = schedule;
+    let crowd = crowds.get(lane);
+    if (crowd === undefined) {
+      crowd = new Crowd(adder(result.counted, lane), options);
+      crowds.set(lane, crowd);
     }
-    const rows = await readForecast(db, segment, { after, untilMs: window.to_ms, limit: pageSize, filter });
-    for (const row of rows) if (!(await addSchedule(look, row))) return;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < pageSize) return;
-    after = last.job_id;
+    const shared = pattern.kind === 'same' ? null : (times.known(pattern) ?? (await times.shared(pattern)));
+    if (pattern.kind === 'same') crowd.takeSame(pattern);
+    else if (shared === null) return result;
+    else crowd.take(pattern, shared, schedule);
+    noteJob(result.jobs, schedule);
+    result.schedules++;
+    const goesOn = pace.goOn();
+    if (goesOn !== true && !(await goesOn)) return result;
+  }
+  for (const crowd of crowds.values()) if (!(await crowd.addUp(times, pace))) return result;
+  result.complete = true;
+  return result;
+}
+
+/** Schedules of one lane, by what they share. */
+class Crowd {
+  readonly #add: Add;
+  readonly #ahead: Ahead;
+  readonly #same = new Map<Pattern, number>();
+  readonly #spans = new Map<SharedTimes, Map<number, Span & { schedules: number }>>();
+
+  constructor(add: Add, ahead: Ahead) {
+    this.#add = add;
+    this.#ahead = ahead;
+  }
+
+  takeSame(pattern: Pattern): void {
+    this.#same.set(pattern, (this.#same.get(pattern) ?? 0) + 1);
+  }
+
+  take(pattern: Shifted, shared: SharedTimes, own: Own): void {
+    const span = spanOf(pattern, shared, own, this.#ahead);
+    if (!shared.areWholeMinutes) return addSpan(shared, span, this.#ahead.window, this.#add);
+    // All that begin and end with the same times, and are shifted by as many minutes, start runs in the same minutes.
+    const size = shared.times.length + 1;
+    const key = (Math.floor(span.shift_ms / MINUTE_MS) * size + span.first) * size + span.end;
+    let spans = this.#spans.get(shared);
+    if (spans === undefined) {
+      spans = new Map();
+      this.#spans.set(shared, spans);
+    }
+    const known = spans.get(key);
+    if (known === undefined) spans.set(key, { ...span, schedules: 1 });
+    else known.schedules++;
+  }
+
+  /** False: the time is up. */
+  async addUp(times: TimesOf, pace: Pace): Promise<boolean> {
+    for (const [pattern, schedules] of this.#same) {
+      const counts = await times.counts(pattern);
+      if (counts === null) return false;
+      for (const [minute, runs] of counts) this.#add(minute, runs * schedules);
+      if (!(await pace.goOn())) return false;
+    }
+    for (const [shared, spans] of this.#spans)
+      for (const span of spans.values()) {
+        addSpan(shared, span, this.#ahead.window, this.#add, span.schedules);
+        if (!(await pace.goOn())) return false;
+      }
+    return true;
   }
 }
 
-/** False: the time is up. */
-async function addSchedule(look: Look, row: ForecastRow): Promise<boolean> {
-  const counts = await countsOf(look, row);
-  if (counts === null) {
-    look.complete = false;
-    return false;
+export interface MinuteLook {
+  /** How many runs each starts. */
+  runs: Map<KnownSchedule, number>;
+  complete: boolean;
+}
+
+/** The first schedules that start runs in a window of one minute. */
+export async function lookAtMinute(options: LookOptions): Promise<MinuteLook> {
+  const pace = new Pace(options.budgetMs);
+  const times = new TimesOf(options, pace);
+  const runs = new Map<KnownSchedule, number>();
+  for (const schedule of options.schedules) {
+    if (!isAsked(schedule, options.filter)) continue;
+    const own = await times.inAll(schedule);
+    if (own === null || (own > 0 && runs.size >= limits.max_minute_jobs)) return { runs, complete: false };
+    if (own > 0) runs.set(schedule, own);
+    if (!(await pace.goOn())) return { runs, complete: false };
   }
-  await look.pace.breathe();
-  tally(look.counted, row, counts);
-  look.schedules++;
-  const jobs = look.jobs.get(row.type) ?? [];
-  if (jobs.length < jobsPerType) look.jobs.set(row.type, [...jobs, row.job_id]);
-  return true;
+  return { runs, complete: true };
 }
 
-/** Null: the time is up. */
-async function countsOf(look: Look, row: ForecastRow): Promise<MinuteCounts | null> {
-  const { shared } = look;
-  const bare = row.fixed_delay || row.runs_left !== null ? null : bareRule(row.rule);
-  const known = bare === null ? undefined : shared.get(bare);
-  if (known !== undefined) return known;
-  const schedule = toSchedule(row);
-  const counts = await countMinutes(look, schedule);
-  if (bare !== null && counts !== null && shared.size < maxShared && isShared(schedule)) shared.set(bare, counts);
-  return counts;
+function isAsked({ lane, user_id }: KnownSchedule, filter: ForecastFilter): boolean {
+  if (filter.user_id !== undefined && user_id !== filter.user_id) return false;
+  return lane.queue === (filter.queue ?? lane.queue) && lane.type === (filter.type ?? lane.type);
 }
 
-/** Null: the time is up. */
-async function countMinutes(
-  { window, pace }: Pick<Look, 'window' | 'pace'>,
-  schedule: ForecastSchedule,
-): Promise<MinuteCounts | null> {
-  const steps = minuteCounts(schedule, window);
-  for (let step = steps.next(); ; step = steps.next()) {
-    if (step.done === true) return step.value;
-    await pace.breathe();
-    if (pace.over) return null;
+function noteJob(jobs: Map<string, string[]>, { lane, job_id }: KnownSchedule): void {
+  const known = jobs.get(lane.type);
+  if (known === undefined) jobs.set(lane.type, [job_id]);
+  else if (known.length < jobsPerType) known.push(job_id);
+}
+
+/** The times of patterns, each found once. Null everywhere: the time is up. */
+class TimesOf {
+  readonly #ahead: Ahead;
+  readonly #pace: Pace;
+  readonly #counts = new Map<Pattern, MinuteCounts>();
+  readonly #shared = new Map<Pattern, SharedTimes>();
+
+  constructor(ahead: Ahead, pace: Pace) {
+    this.#ahead = ahead;
+    this.#pace = pace;
   }
-}
 
-function toSchedule(row: ForecastRow): ForecastSchedule {
-  return {
-    rule: JSON.parse(row.rule) as ScheduleRule,
-    fixed_delay: row.fixed_delay,
-    next_ms: Number(row.next_ms),
-    planned_until_ms: Number(row.planned_until_ms),
-    runs_left: row.runs_left,
-  };
-}
-
-/** From the newest runs of all; for types that are rare among these, from the last runs of some of their jobs. */
-async function readDurations(
-  { db, counted, jobs, filter }: Look,
-  segments: readonly number[],
-): Promise<ReadonlyMap<string, Durations>> {
-  const types = new Set([...counted.groups.values()].map((group) => group.type));
-  if (types.size === 0) return new Map();
-  // How long runs of others took is none of a user's business.
-  const recent =
-    filter.user_id === undefined
-      ? byType(await recentDurations(db, segments, recentPerSegment))
-      : new Map<string, number[]>();
-  const rare = [...types].filter((type) => (recent.get(type)?.length ?? 0) < enoughDurations).slice(0, maxTypesAsked);
-  const asked = rare.flatMap((type) => jobs.get(type) ?? []);
-  const further =
-    asked.length === 0 ? new Map<string, number[]>() : byType(await jobDurations(db, asked, enoughDurations));
-  const found = new Map<string, Durations>();
-  for (const type of types) {
-    const durations = durationsOf(further.get(type) ?? recent.get(type) ?? []);
-    if (durations !== null) found.set(type, durations);
+  known(pattern: Shifted): SharedTimes | undefined {
+    return this.#shared.get(pattern);
   }
-  return found;
-}
 
-function byType(durations: readonly Duration[]): Map<string, number[]> {
-  const times = new Map<string, number[]>();
-  for (const { type, took_ms } of durations) {
-    const known = times.get(type);
-    if (known === undefined) times.set(type, [Number(took_ms)]);
-    else known.push(Number(took_ms));
+  shared(pattern: Shifted): Promise<SharedTimes | null> {
+    return this.#once(this.#shared, pattern, () => sharedTimes(pattern, this.#ahead));
   }
-  return times;
+
+  counts(pattern: Pattern): Promise<MinuteCounts | null> {
+    return this.#once(this.#counts, pattern, () => minuteCounts(pattern.schedule, this.#ahead));
+  }
+
+  /** How many runs a schedule starts in the whole window. */
+  async inAll(schedule: KnownSchedule): Promise<number | null> {
+    const { pattern } = schedule;
+    if (pattern.kind === 'same') {
+      const counts = await this.counts(pattern);
+      return counts === null ? null : [...counts.values()].reduce((sum, runs) => sum + runs, 0);
+    }
+    const shared = await this.shared(pattern);
+    if (shared === null) return null;
+    const { first, end } = spanOf(pattern, shared, schedule, this.#ahead);
+    return Math.max(0, end - first);
+  }
+
+  async #once<T>(known: Map<Pattern, T>, pattern: Pattern, find: () => Generator<void, T>): Promise<T | null> {
+    const found = known.get(pattern);
+    if (found !== undefined) return found;
+    const steps = find();
+    for (let step = steps.next(); ; step = steps.next()) {
+      if (step.done === true) {
+        known.set(pattern, step.value);
+        return step.value;
+      }
+      if (!(await this.#pace.goOn())) return null;
+    }
+  }
 }

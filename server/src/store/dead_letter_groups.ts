@@ -1,27 +1,37 @@
 // Dead letters put together by type and error, for people who look for what is wrong. Looks at a bounded number of the
-// newest letters of each segment; called by the door.
+// newest letters of each segment, a few segments at a time so that no statement is long; called by the door.
 import { type DeadLetterGroup, type DeadLetterGroupQuery, type DeadLetterGroups, limits } from '@punctual/contract';
-import { commonText, hole } from '../rules/error_text.ts';
+import { isSealed } from '../base/vault.ts';
+import { commonText, shapeChars, shapeOf } from '../rules/error_text.ts';
 import type { Queryable } from './database.ts';
 import { filtersOf } from './dead_letters.ts';
-import { join, part, sql } from './sql.ts';
+import { fewAtOnce } from './few.ts';
+import { epochMs, join, part, sql } from './sql.ts';
 
-interface GroupRow extends Omit<DeadLetterGroup, 'first_failed_at' | 'last_failed_at' | 'q'> {
-  first_failed_at: Date;
-  last_failed_at: Date;
-}
-
-interface Row extends GroupRow {
+interface Letter {
   looked_at: number;
   cut: boolean;
-  missing: boolean;
+  /** Null when no letter fits: then the rest is null too. */
+  type: string | null;
+  reason: string;
+  failed_ms: string;
+  run_id: string;
+  error: string | null;
 }
 
-/** Ids, long hexadecimal numbers and numbers: what differs between errors that are otherwise the same. */
-const varies = '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|0x[0-9a-f]+|[0-9a-f]{12,}|[0-9]+([.,:][0-9]+)*';
+interface Group {
+  type: string;
+  reason: string;
+  error: string | null;
+  count: number;
+  first_ms: number;
+  last_ms: number;
+  latest_run_id: string;
+}
 
-/** Of a message only its beginning decides. */
-const shapeChars = 300;
+/** A statement looks at so many segments, and so many of them go at once. */
+const segmentsPerStatement = 2;
+const statementsAtOnce = 3;
 
 export async function listDeadLetterGroups(
   db: Queryable,
@@ -29,8 +39,31 @@ export async function listDeadLetterGroups(
   segments: readonly number[],
 ): Promise<DeadLetterGroups> {
   const perSegment = Math.ceil(limits.max_grouped_dead_letters / segments.length);
+  const few = fewAtOnce(db, statementsAtOnce);
+  const groups = new Map<string, Group>();
+  let looked_at = 0;
+  let complete = true;
+  const look = async (some: readonly number[]): Promise<void> => {
+    const letters = await readLetters(few, { segments: some, perSegment, filter });
+    looked_at += letters[0]?.looked_at ?? 0;
+    if (letters[0]?.cut === true) complete = false;
+    for (const letter of letters) if (letter.type !== null) add(groups, letter, letter.type);
+  };
+  const looks = Array.from({ length: Math.ceil(segments.length / segmentsPerStatement) }, (_, i) =>
+    look(segments.slice(i * segmentsPerStatement, (i + 1) * segmentsPerStatement)),
+  );
+  await Promise.all(looks);
+  const largest = [...groups.values()].sort((a, b) => b.count - a.count || b.last_ms - a.last_ms);
   const most = limits.max_dead_letter_groups;
-  const rows = await db.query<Row>(sql`
+  return { groups: largest.slice(0, most).map(toGroup), looked_at, complete: complete && largest.length <= most };
+}
+
+/** The newest letters of some segments that fit; one row without a letter when none does. */
+async function readLetters(
+  db: Queryable,
+  { segments, perSegment, filter }: { segments: readonly number[]; perSegment: number; filter: DeadLetterGroupQuery },
+): Promise<Letter[]> {
+  return db.query<Letter>(sql`
     with looked_at as materialized (
       select c.*, count(*) over (partition by c.segment) >= ${perSegment} as cut
       from unnest(${segments}::smallint[]) s (segment)
@@ -43,38 +76,38 @@ export async function listDeadLetterGroups(
       ) c
     ),
     fitting as (
-      select l.type, d.reason, d.failed_at, d.run_id,
-             regexp_replace(split_part(left(d.error, ${shapeChars}), E'\\n', 1), ${varies}, ${hole}, 'gi') as error
+      select l.type, d.reason, ${epochMs(part`d.failed_at`)} as failed_ms, d.run_id, left(d.error, ${shapeChars}) as error
       from looked_at d
-      join punctual.jobs j on j.segment = d.segment and j.job_id = d.job_id
+      ${filter.user_id === undefined ? part`` : part`join punctual.jobs j on j.segment = d.segment and j.job_id = d.job_id`}
       join punctual.lanes l on l.lane_id = d.lane_id
       where ${join(filtersOf(filter), ' and ', part`true`)}
-    ),
-    grouped as (
-      select type, reason, error, count(*)::integer as count, min(failed_at) as first_failed_at, max(failed_at) as last_failed_at,
-             max(run_id::text) as latest_run_id
-      from fitting
-      group by type, reason, error
-      order by count(*) desc, max(failed_at) desc
-      limit ${most + 1}
     )
-    select a.looked_at, a.cut, g.type is null as missing, g.*
+    select a.looked_at, a.cut, f.*
     from (select count(*)::integer as looked_at, coalesce(bool_or(cut), false) as cut from looked_at) a
-    left join grouped g on true
-    order by g.count desc, g.last_failed_at desc`);
-  const found = rows.filter(({ missing }) => !missing);
-  return {
-    groups: found.slice(0, most).map(toGroup),
-    looked_at: rows[0]?.looked_at ?? 0,
-    complete: rows[0]?.cut !== true && found.length <= most,
-  };
+    left join fitting f on true`);
 }
 
-function toGroup({ looked_at: _looked_at, cut: _cut, missing: _missing, ...row }: Row): DeadLetterGroup {
+function add(groups: Map<string, Group>, { reason, error: text, run_id, failed_ms }: Letter, type: string): void {
+  // What is encrypted says nothing to anybody.
+  const error = text === null || isSealed(text) ? null : shapeOf(text);
+  const at = Number(failed_ms);
+  const key = JSON.stringify([type, reason, error]);
+  const group = groups.get(key);
+  if (group === undefined) {
+    groups.set(key, { type, reason, error, count: 1, first_ms: at, last_ms: at, latest_run_id: run_id });
+    return;
+  }
+  group.count++;
+  group.first_ms = Math.min(group.first_ms, at);
+  group.last_ms = Math.max(group.last_ms, at);
+  if (run_id > group.latest_run_id) group.latest_run_id = run_id;
+}
+
+function toGroup({ first_ms, last_ms, ...group }: Group): DeadLetterGroup {
   return {
-    ...row,
-    q: commonText(row.error),
-    first_failed_at: row.first_failed_at.toISOString(),
-    last_failed_at: row.last_failed_at.toISOString(),
+    ...group,
+    q: commonText(group.error),
+    first_failed_at: new Date(first_ms).toISOString(),
+    last_failed_at: new Date(last_ms).toISOString(),
   };
 }

@@ -16,31 +16,35 @@ export interface ForecastRow {
   rule: string;
   fixed_delay: boolean;
   next_ms: string;
-  planned_until_ms: string;
   runs_left: number | null;
   queue: string;
   type: string;
+  user_id: string | null;
 }
 
 const at = (timeMs: number): Fragment => part`to_timestamp(${timeMs}::double precision / 1000)`;
 
 /**
- * Schedules of a segment that may have a time up to `untilMs`, by id. Not by their next time: many may share one, and a
- * page of those would cost as much as all of them.
+ * Schedules of a segment that have a next time, by id. Not by that time: many may share one. A page is chosen before jobs are
+ * joined: else all schedules of the segment are joined for each page of them.
  */
 export async function readForecast(
   db: Queryable,
   segment: number,
-  { after, untilMs, limit, filter }: { after: string; untilMs: number; limit: number; filter: ForecastFilter },
+  { after, limit }: { after: string; limit: number },
 ): Promise<ForecastRow[]> {
   return db.query<ForecastRow>(sql`
-    select s.job_id, s.rule, s.fixed_delay, ${epochMs(part`s.next_fire_at`)} as next_ms, ${epochMs(part`s.planned_until`)} as planned_until_ms,
-           s.max_runs - s.runs_made as runs_left, j.queue, j.type
-    from punctual.schedules s
+    select s.job_id, s.rule, s.fixed_delay, ${epochMs(part`s.next_fire_at`)} as next_ms,
+           s.max_runs - s.runs_made as runs_left, j.queue, j.type, j.user_id
+    from (
+      select *
+      from punctual.schedules
+      where segment = ${segment}::smallint and job_id > ${after} and next_fire_at is not null
+      order by job_id
+      limit ${limit}::integer
+    ) s
     join punctual.jobs j using (segment, job_id)
-    where s.segment = ${segment}::smallint and s.job_id > ${after} and s.next_fire_at <= ${at(untilMs)} ${matching(filter)}
-    order by s.job_id
-    limit ${limit}::integer`);
+    order by s.job_id`);
 }
 
 export interface WaitingCount {
@@ -48,26 +52,41 @@ export interface WaitingCount {
   queue: string;
   type: string;
   runs: number;
+  /** Of all these counts: the time after which there may be more; null when there are no more. */
+  next_after: string | null;
 }
 
-/** Runs of a segment that wait for a time in [fromMs, toMs), by minute, from the first `limit` of them. */
+/** Before a time in ms, with nothing between them: times are kept by the microsecond. */
+export function justBefore(timeMs: number): string {
+  return new Date(timeMs - 1).toISOString().replace('Z', '999Z');
+}
+
+/**
+ * Runs of a segment that wait for a time after `after` and before `toMs`, by minute: the first `limit` of them, and all of the
+ * last instant among these. Minutes in which the user has none are told too, so that the caller knows how far this came.
+ */
 export async function countWaiting(
   db: Queryable,
   segment: number,
-  { fromMs, toMs, limit, user_id }: { fromMs: number; toMs: number; limit: number; user_id?: string | undefined },
+  { after, toMs, limit, user_id }: { after: string; toMs: number; limit: number; user_id?: string | undefined },
 ): Promise<WaitingCount[]> {
+  const isTheirs =
+    user_id === undefined
+      ? part`true`
+      : part`(select j.user_id from punctual.jobs j where j.segment = f.segment and j.job_id = f.job_id) is not distinct from ${user_id}`;
   return db.query<WaitingCount>(sql`
-    select ${epochMs(part`w.minute`)} as minute_ms, l.queue, l.type, w.runs
+    with first as materialized (
+      select w.lane_id, w.wake_at, w.segment, w.job_id
+      from punctual.waiting w
+      where w.segment = ${segment}::smallint and w.wake_at > ${after}::timestamptz and w.wake_at < ${at(toMs)}
+      order by w.wake_at
+      fetch first (${limit}::integer) rows with ties
+    )
+    select ${epochMs(part`w.minute`)} as minute_ms, l.queue, l.type, w.runs,
+           (select case when count(*) >= ${limit}::integer then max(wake_at)::text end from first) as next_after
     from (
-      select lane_id, date_trunc('minute', wake_at) as minute, count(*)::integer as runs
-      from (
-        select w.lane_id, w.wake_at, w.segment, w.job_id
-        from punctual.waiting w
-        where w.segment = ${segment}::smallint and w.wake_at >= ${at(fromMs)} and w.wake_at < ${at(toMs)}
-        order by w.wake_at
-        limit ${limit}::integer
-      ) first
-      ${user_id === undefined ? part`` : part`join punctual.jobs j using (segment, job_id) where j.user_id = ${user_id}`}
+      select lane_id, date_trunc('minute', wake_at) as minute, count(*) filter (where ${isTheirs})::integer as runs
+      from first f
       group by lane_id, minute
     ) w
     join punctual.lanes l using (lane_id)`);
@@ -116,6 +135,12 @@ export async function jobDurations(db: Queryable, jobIds: readonly string[], per
     where e.started_at is not null`);
 }
 
-function matching({ queue, type, user_id }: ForecastFilter): Fragment {
-  return part`${user_id === undefined ? part`` : part`and j.user_id = ${user_id}`} ${queue === undefined ? part`` : part`and j.queue = ${queue}`} ${type === undefined ? part`` : part`and j.type = ${type}`}`;
+/** Names of jobs, by id. */
+export async function jobNames(db: Queryable, jobIds: readonly string[]): Promise<Map<string, string>> {
+  if (jobIds.length === 0) return new Map();
+  const rows = await db.query<{ job_id: string; name: string }>(sql`
+    select j.job_id, j.name
+    from unnest(${int2s(jobIds, segmentOf)}::smallint[], ${uuids(jobIds, (id) => id)}::uuid[]) a (segment, job_id)
+    join punctual.jobs j using (segment, job_id)`);
+  return new Map(rows.map(({ job_id, name }) => [job_id, name]));
 }
