@@ -1,6 +1,5 @@
 // Plans of schedules that are due together. Many of them have the same rule (midnight): its times are looked for once, from
 // the longest ago that any of them was planned, and each takes those that are new to it. Pure; the planner calls it.
-import { bareRule } from './forecast.ts';
 import { findTimes, type Plan, type PlanInput, planTimes, type Times } from './plan.ts';
 import { dependsOnKey } from './schedule/occurrences.ts';
 import type { ScheduleRule } from './schedule/rule.ts';
@@ -14,9 +13,12 @@ interface Shared {
   found: Exclude<Times, { looked_until_ms: number }> | null;
 }
 
+/** What of a stored rule is the job's own. */
+const ownKey = /"jitter_key":"([^"]*)"/;
+
 /** All as of the same moment. */
 export function planTogether(inputs: readonly StoredPlanInput[]): Plan[] {
-  const bare = inputs.map((input) => (input.fixed_delay ? input.rule : bareRule(input.rule)));
+  const bare = inputs.map((input) => (input.fixed_delay ? input.rule : input.rule.replace(ownKey, '')));
   const planned = new Map<string, number>();
   for (const [i, { planned_until_ms }] of inputs.entries()) {
     const text = bare[i] as string;
@@ -43,10 +45,8 @@ function lookFrom(input: PlanInput): Shared['found'] {
 function planOne(input: StoredPlanInput, { rule, found }: Shared): Plan {
   if (found === null) return planTimes({ ...input, rule: JSON.parse(input.rule) as ScheduleRule });
   const items = found.items.filter((item) => item.nominal_ms > input.planned_until_ms);
-  return planTimes({ ...input, rule: { ...rule, jitter_key: keyOf(input.rule) } }, { items, next_ms: found.next_ms });
-}
-
-/** The key that stands in the text of a rule, where it differs from that of others. */
-function keyOf(rule: string): string {
-  return /"jitter_key":"([^"]*)"/.exec(rule)?.[1] ?? '';
+  return planTimes(
+    { ...input, rule: { ...rule, jitter_key: ownKey.exec(input.rule)?.[1] ?? '' } },
+    { items, next_ms: found.next_ms },
+  );
 }
