@@ -173,7 +173,7 @@ export async function openWindow(options: WindowOptions = {}): Promise<Window> {
     ...options.context,
   });
   const page = await context.newPage();
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(60_000);
   const window = new Window(page, house, options.house === undefined);
   await page.goto(`${house.url}/${place}`);
   return window;
