@@ -43,7 +43,7 @@ test('three servers, workers killed with -9, fifty keys: never more of a key at 
       await workers[n % 3]?.kill('SIGKILL');
       workers[n % 3] = await start(n % 3, n);
     }
-    await eventually(async () => assert.equal(await house.count('ended_runs'), names.length), { withinMs: 180_000 });
+    await eventually(async () => assert.equal(await house.count('ended_runs'), names.length), { withinMs: 300_000 });
     assert.equal(await house.count('ended_runs', `where status = 'SUCCESS'`), names.length);
     assert.ok((await house.count('attempts', `where outcome = 'lost'`)) > 0, 'no kill hit a run');
     const lines = readLedger(ledger);
@@ -87,7 +87,7 @@ async function endSome(db: Database, check: (key: string, places: number) => voi
 test('three servers, killed with -9 while they admit: never more of a key than its limit, and nobody is forgotten', async () => {
   const { url, drop } = await createDatabase({ migrated: true, segments: 4 });
   const db = openDatabase({ url, poolSize: 2, queryTimeoutMs: 30_000 });
-  const start = () => startServerProcess(url, { PUNCTUAL_POLL_INTERVAL_MS: '50', PUNCTUAL_QUERY_TIMEOUT_MS: '3000' });
+  const start = () => startServerProcess(url, { PUNCTUAL_POLL_INTERVAL_MS: '50' });
   const servers = await Promise.all([start(), start(), start()]);
   try {
     const client = new Client({ url: servers[0]?.url });
@@ -104,7 +104,7 @@ test('three servers, killed with -9 while they admit: never more of a key than i
       }
     })();
     let ended = 0;
-    const deadline = performance.now() + 180_000;
+    const deadline = performance.now() + 300_000;
     while (ended < jobs.length && performance.now() < deadline) {
       ended += await endSome(db, (key, places) => assert.ok(places <= limit(key), `${places} of ${key}`));
       await new Promise((resolve) => setTimeout(resolve, 5));
