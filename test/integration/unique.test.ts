@@ -150,7 +150,7 @@ describe('a key', () => {
       type: 'echo',
       unique_key: newKey(),
       unique_scope: 'period',
-      unique_period_ms: 300,
+      unique_period_ms: 3_000,
       delay_ms: hour,
     };
     const { job_id } = await created(job);
