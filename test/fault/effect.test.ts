@@ -29,7 +29,8 @@ interface Effect {
 }
 const effects = (app: Application): Promise<Effect[]> => app.query<Effect>('select attempt, worker from effects');
 
-describe('an effect in the transaction that completes the run', () => {
+// They mostly wait for leases to run out.
+describe('an effect in the transaction that completes the run', { concurrency: true }, () => {
   test('a worker killed with -9 before its commit: the effect is done once, by another', async () => {
     await using house = await openHouse({ servers: 2, config: shortLease });
     await using app = await openShop(house);
