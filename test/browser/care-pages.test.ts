@@ -84,7 +84,7 @@ describe('looking after things in the dashboard', { skip: noBrowser }, () => {
     await eventually(async () => {
       await search.click();
       await page.reload();
-      await page.locator('.hits mark').first().waitFor({ timeout: 2000 });
+      await page.locator('.hits mark').first().waitFor({ timeout: 5_000 });
     });
     const line = page.locator('.hits .hit-line').first();
     assert.deepEqual(await line.locator('mark').allTextContents(), ['pay', 'refused']);

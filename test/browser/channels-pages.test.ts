@@ -54,6 +54,7 @@ describe('channels in the dashboard', { skip: noBrowser }, () => {
     await page.keyboard.press('Escape');
     await window.screenshot('channel-secret');
     await page.getByRole('button', { name: 'I have kept it' }).click();
+    await page.locator('dialog pre').waitFor({ state: 'detached' });
     const row = page.getByRole('row').filter({ hasText: 'on-call' });
     await row.getByText(evil).waitFor();
     assert.ok(!(await page.content()).includes(secret ?? '-'), 'it is nowhere any more');

@@ -50,6 +50,7 @@ describe('keys and the audit log in the dashboard', { skip: noBrowser }, () => {
     await window.screenshot('key-secret');
     await window.checkAccess();
     await page.getByRole('button', { name: 'I have kept it' }).click();
+    await shown.waitFor({ state: 'detached' });
     assert.ok(!(await page.content()).includes(secret), 'it is nowhere any more');
     const row = page.getByRole('row').filter({ hasText: evil });
     await row.getByRole('link', { name: 'ann' }).waitFor();

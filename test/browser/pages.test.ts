@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { FatalError } from '@punctual/sdk';
 import { calmTimes, noBrowser, openWindow, type WindowOptions } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
 import { type House, openHouse } from '../support/house.ts';
 
 describe('the pages of the dashboard', { skip: noBrowser }, () => {
@@ -269,7 +270,7 @@ describe('the pages of the dashboard', { skip: noBrowser }, () => {
     await page.getByLabel('Tag').fill('old');
     await page.waitForURL(/tag=old/);
     await page.getByRole('link', { name: 'Old 2' }).waitFor();
-    assert.equal(await page.locator('.trow').count(), 3);
+    await eventually(async () => assert.equal(await page.locator('.trow').count(), 3));
     await page.reload();
     await page.getByRole('link', { name: 'Old 2' }).waitFor();
     await page.getByLabel('Choose all that are loaded').check();
@@ -294,7 +295,7 @@ describe('the pages of the dashboard', { skip: noBrowser }, () => {
     await page.keyboard.press('/');
     await page.keyboard.type('retrying mail');
     await page.getByText('1 with “retrying mail”').waitFor();
-    assert.equal(await log.locator('li').count(), 1);
+    await eventually(async () => assert.equal(await log.locator('li').count(), 1));
     await window.go(`#/runs/${ids['long']?.run_id}`);
     await page.getByText('at the letter K').waitFor();
     await log.getByText('begun').first().waitFor();

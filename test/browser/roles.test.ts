@@ -126,9 +126,11 @@ describe('what a role may not do is not offered', { skip: noBrowser }, () => {
       ['alerts/subscriptions', 'Test'],
     ];
     for (const [place, button] of wanted)
-      assert.ok(
-        (await offered(window, place)).some((name) => name.startsWith(button)),
-        `${button} at ${place}`,
+      await eventually(async () =>
+        assert.ok(
+          (await offered(window, place)).some((name) => name.startsWith(button)),
+          `${button} at ${place}`,
+        ),
       );
     assert.ok(!(await offered(window, 'alerts/subscriptions')).includes('Change'), 'that is for admins');
   });

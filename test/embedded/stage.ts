@@ -35,8 +35,8 @@ export function temporaryFolder(owner?: number): Disposable & { path: string } {
   return { path: folder, [Symbol.dispose]: remove };
 }
 
-/** Tries again until it holds or ten seconds have passed; then the last failure is thrown. */
-export async function eventually<T>(check: () => T | Promise<T>, withinMs = 10_000): Promise<T> {
+/** Tries again until it holds or a minute has passed; then the last failure is thrown. */
+export async function eventually<T>(check: () => T | Promise<T>, withinMs = 60_000): Promise<T> {
   for (const deadline = performance.now() + withinMs; ; ) {
     try {
       return await check();
@@ -157,7 +157,7 @@ export function startOwner(options: OwnerOptions, { wrapper = [], env = {}, app 
     },
     [Symbol.asyncDispose]: async () => {
       child.stdin?.end();
-      const late = setTimeout(() => child.kill('SIGKILL'), 20_000);
+      const late = setTimeout(() => child.kill('SIGKILL'), 60_000);
       await ended;
       clearTimeout(late);
     },

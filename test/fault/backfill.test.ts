@@ -27,7 +27,7 @@ async function endAll(db: Database): Promise<number> {
 test('three servers, killed with -9 twelve times during a backfill: each time makes one run', async () => {
   const { url, drop } = await createDatabase({ migrated: true, segments: 4 });
   const db = openDatabase({ url, poolSize: 2, queryTimeoutMs: 30_000 });
-  const start = () => startServerProcess(url, { PUNCTUAL_POLL_INTERVAL_MS: '20', PUNCTUAL_QUERY_TIMEOUT_MS: '3000' });
+  const start = () => startServerProcess(url, { PUNCTUAL_POLL_INTERVAL_MS: '20' });
   const servers = await Promise.all([start(), start(), start()]);
   try {
     const client = new Client({ url: servers[0]?.url });
@@ -44,7 +44,7 @@ test('three servers, killed with -9 twelve times during a backfill: each time ma
         servers[left % 3] = await start();
       }
     })();
-    const deadline = performance.now() + 180_000;
+    const deadline = performance.now() + 600_000;
     while (ended < plan.runs && performance.now() < deadline) {
       const some = await endAll(db);
       assert.ok(some <= atOnce, `${some} runs were live at once`);

@@ -8,7 +8,7 @@ import { after, test } from 'node:test';
 import type { CreateJob, CreateWorkflow, Step } from '@punctual/contract';
 import { Client } from '@punctual/sdk';
 import { eventually } from '../support/eventually.ts';
-import { openHouse, quickTimes } from '../support/house.ts';
+import { openHouse, quickTimes, shortLease } from '../support/house.ts';
 import { overlaps, readLedger, startLedgerWorker } from '../support/ledger.ts';
 import { startServerProcess } from '../support/process.ts';
 
@@ -55,8 +55,8 @@ function randomJobs(random: (below: number) => number, size: number): CreateJob[
 
 const env = {
   PUNCTUAL_HEARTBEAT_MS: String(quickTimes.heartbeat_ms),
-  PUNCTUAL_LEASE_MS: String(quickTimes.lease_ms),
-  PUNCTUAL_LEASE_MARGIN_MS: String(quickTimes.lease_margin_ms),
+  PUNCTUAL_LEASE_MS: String(shortLease.lease_ms),
+  PUNCTUAL_LEASE_MARGIN_MS: String(shortLease.lease_margin_ms),
   PUNCTUAL_REAP_INTERVAL_MS: String(quickTimes.reap_interval_ms),
   PUNCTUAL_POLL_INTERVAL_MS: String(quickTimes.poll_interval_ms),
 };
@@ -64,7 +64,7 @@ const env = {
 test('three servers and three workers, killed with -9 again and again: each step and each dependent job succeeds once, after what it needs', async () => {
   const seed = Math.floor(Math.random() * 1e9);
   const random = generator(seed);
-  await using house = await openHouse({ servers: 1 });
+  await using house = await openHouse({ servers: 1, config: shortLease });
   const ledger = path.join(folder, 'ledger');
   const servers = await Promise.all([1, 2].map(() => startServerProcess(house.databaseUrl, env)));
   const workers = await Promise.all(
@@ -90,7 +90,7 @@ test('three servers and three workers, killed with -9 again and again: each step
     }
     const client = new Client({ url: house.url });
     const ended = await Promise.all(
-      made.map(({ workflow_id }) => client.workflows.waitFor(workflow_id, { timeoutMs: 60_000 })),
+      made.map(({ workflow_id }) => client.workflows.waitFor(workflow_id, { timeoutMs: 180_000 })),
     );
     await eventually(async () => assert.equal(await house.count('waiting', `where reason = 'dependency'`), 0));
     for (const { job_id } of jobs) assert.equal((await house.ended(job_id)).status, 'SUCCESS', `seed ${seed}`);

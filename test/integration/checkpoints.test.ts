@@ -6,7 +6,7 @@ import { sweepOnce } from '@punctual/server/internal/upkeep/sweep';
 import { bookHash } from '../support/book_hash.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hand, outcome } from '../support/hand.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { type House, openHouse, shortLease } from '../support/house.ts';
 
 const one = (runs: Grant[]): Grant => {
   assert.equal(runs.length, 1);
@@ -94,7 +94,7 @@ test('a stale or forged lease saves no checkpoint and no progress', async () => 
 });
 
 test('a run whose worker fell silent goes on from its last checkpoint, and the zombie saves nothing', async () => {
-  await using house = await openHouse();
+  await using house = await openHouse({ config: shortLease });
   const { hand: silent, run } = await begin(house);
   await silent.call({ running: [run.run_id], checkpoints: save(run, 1, 'before') });
   const other = new Hand(house.url);
@@ -118,7 +118,7 @@ test('a run that is given back keeps its checkpoint', async () => {
 });
 
 test('every end removes what the run kept', async () => {
-  await using house = await openHouse();
+  await using house = await openHouse({ config: shortLease });
   const kept = async (job: object = {}) => {
     const begun = await begin(house, job);
     await begun.hand.call({ running: [begun.run.run_id], checkpoints: save(begun.run, 1, 1) });

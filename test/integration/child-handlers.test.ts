@@ -115,7 +115,7 @@ describe('a handler in a child process', () => {
     await house.client.jobs.cancel(heeds.job_id);
     assert.equal((await house.ended(heeds.job_id)).status, 'CANCELLED');
     assert.equal((await house.ended(deaf.job_id)).status, 'CANCELLED');
-    assert.deepEqual([isAlive(pid), isAlive(helper)], [false, false]);
+    await eventually(() => assert.deepEqual([isAlive(pid), isAlive(helper)], [false, false]));
     const late = await house.ended(blocked);
     assert.deepEqual([late.status, late.reason], ['FAILED', 'timed_out']);
     assert.match(late.error_message ?? '', /took longer than its timeout of 1500 ms/);

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import type { JobCreated, Operation, Queue, Run } from '@punctual/contract';
+import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
 import { startPunctual } from '../support/process.ts';
 import { terminalOf } from '../support/terminal.ts';
@@ -30,6 +31,7 @@ test('runs show --watch --json prints a document a line for each change, and end
   await watching.said(/"status":"RUNNING"/);
   release();
   assert.deepEqual(await watching.ended, { code: 0, signal: null });
+  await watching.said(/"status":"SUCCESS"[^\n]*\n$/);
   const documents = watching.stdout().trim().split('\n');
   const runs = documents.map((line) => (JSON.parse(line) as { run: Run }).run);
   assert.deepEqual(new Set(runs.map((run) => run.run_id)), new Set([run_id]));
@@ -62,8 +64,7 @@ test('a list is watched until Ctrl-C, and told when it changes', async () => {
   await watching.said(/"queues"/);
   await parsed(['queues', 'pause', 'default']);
   await watching.said(/"state":"hold"/);
-  const lines = watching.stdout().trim().split('\n');
-  assert.equal(paused(lines.at(-1) ?? ''), true);
+  await eventually(() => assert.equal(paused(watching.stdout().trim().split('\n').at(-1) ?? ''), true));
   await parsed(['queues', 'resume', 'default']);
   await watching.kill('SIGINT');
 });

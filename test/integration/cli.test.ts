@@ -69,9 +69,9 @@ test('a job that fails while it is waited for exits with 2 and says why', async 
 });
 
 test('waiting longer than asked for exits with 2 and leaves the job alone', async () => {
-  const { code, stderr } = await ask(['jobs', 'create', '--type', 'echo', '--in', '1h', '--wait', '200ms']);
+  const { code, stderr } = await ask(['jobs', 'create', '--type', 'echo', '--in', '1h', '--wait', '2s']);
   assert.equal(code, 2);
-  assert.match(stderr, /did not finish within 200 ms/);
+  assert.match(stderr, /did not finish within 2000 ms/);
   const id = uuid.exec(stderr)?.[0] ?? '';
   assert.equal((await parsed<{ job: Job }>(['jobs', 'show', id])).job.status, 'SCHEDULED');
 });
@@ -481,7 +481,11 @@ test('server and migrate without a database say how to give them one', async () 
 test('a worker that is drained from afar ends its process in order', async () => {
   const words = ['worker', '--url', house.url, '--id', 'w-far', '--json'];
   await using worker = startPunctual(words, {});
-  await eventually(() => assert.match(worker.stdout(), /"worker_id":"w-far"/), { withinMs: 60_000 });
+  await worker.said(/"worker_id":"w-far"/);
+  await eventually(async () => {
+    const { workers } = await house.client.workers.list();
+    assert.ok(workers.some(({ worker_id, status }) => worker_id === 'w-far' && status === 'ALIVE'));
+  });
   const drained = await runPunctual(['workers', 'drain', 'w-far', '--url', house.url]);
   assert.deepEqual([drained.code, drained.stdout], [0, 'worker w-far takes nothing new; it ends after what it runs\n']);
   assert.equal((await worker.ended).code, 0);

@@ -9,6 +9,7 @@ import { createKey, pruneKeys } from '@punctual/server/internal/store/keys';
 import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
 import { ask, type LockedHouse, openLockedHouse } from '../support/keys.ts';
+import { keepsWithin, timed } from '../support/within.ts';
 
 const rowsOf = async (
   house: { db: { query: <R extends object>(s: { name: string; text: string; values: unknown[] }) => Promise<R[]> } },
@@ -87,28 +88,33 @@ describe('a key', () => {
 
   test('a revoked key is refused everywhere within a second', async () => {
     const [first, second] = open.house.servers.map(({ url }) => url);
-    const { key_id, secret } = await open.makeKey('viewer');
-    for (const url of [first, second]) assert.equal((await ask(`${url}/jobs`, { key: secret })).status, 200);
-    await open.client.keys.revoke(key_id);
-    const began = performance.now();
-    assert.equal((await ask(`${first}/jobs`, { key: secret })).code, 'key_invalid', 'here at once');
-    await eventually(async () => assert.equal((await ask(`${second}/jobs`, { key: secret })).code, 'key_invalid'), {
-      everyMs: 5,
+    await keepsWithin(1_000, async () => {
+      const { key_id, secret } = await open.makeKey('viewer');
+      for (const url of [first, second]) assert.equal((await ask(`${url}/jobs`, { key: secret })).status, 200);
+      await open.client.keys.revoke(key_id);
+      const tookMs = await timed(async () => {
+        assert.equal((await ask(`${first}/jobs`, { key: secret })).code, 'key_invalid', 'here at once');
+        await eventually(async () => assert.equal((await ask(`${second}/jobs`, { key: secret })).code, 'key_invalid'), {
+          everyMs: 5,
+        });
+      });
+      assert.equal((await open.client.keys.revoke(key_id)).state, 'revoked', 'twice is once');
+      return tookMs;
     });
-    assert.ok(performance.now() - began < 1_000, `it took ${performance.now() - began} ms`);
-    assert.equal((await open.client.keys.revoke(key_id)).state, 'revoked', 'twice is once');
   });
 
   test('a key revoked behind the back of the servers is refused within a second too', async () => {
-    const { key_id, secret } = await open.makeKey('viewer');
-    assert.equal((await ask(`${open.house.url}/jobs`, { key: secret })).status, 200);
-    await rowsOf(open.house, `update punctual.api_keys set revoked_at = now() where key_id = '${key_id}'`);
-    await rowsOf(open.house, 'update punctual.access_version set version = version + 1');
-    const began = performance.now();
-    await eventually(async () => assert.equal((await ask(`${open.house.url}/jobs`, { key: secret })).status, 401), {
-      everyMs: 10,
+    await keepsWithin(1_000, async () => {
+      const { key_id, secret } = await open.makeKey('viewer');
+      assert.equal((await ask(`${open.house.url}/jobs`, { key: secret })).status, 200);
+      await rowsOf(open.house, `update punctual.api_keys set revoked_at = now() where key_id = '${key_id}'`);
+      await rowsOf(open.house, 'update punctual.access_version set version = version + 1');
+      return timed(() =>
+        eventually(async () => assert.equal((await ask(`${open.house.url}/jobs`, { key: secret })).status, 401), {
+          everyMs: 10,
+        }),
+      );
     });
-    assert.ok(performance.now() - began < 1_000);
   });
 
   test('a stream and a waiting worker end when their key is revoked', async () => {
@@ -136,7 +142,7 @@ describe('a key', () => {
   });
 
   test('a key stops at its expiry', async () => {
-    const { secret, key_id } = await open.makeKey('viewer', { expires_at: new Date(Date.now() + 700).toISOString() });
+    const { secret, key_id } = await open.makeKey('viewer', { expires_at: new Date(Date.now() + 4_000).toISOString() });
     assert.equal((await ask(`${open.house.url}/jobs`, { key: secret })).status, 200);
     await eventually(async () =>
       assert.equal((await ask(`${open.house.url}/jobs`, { key: secret })).code, 'key_invalid'),

@@ -7,7 +7,7 @@ import { pino } from 'pino';
 import { createDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hand } from '../support/hand.ts';
-import { quickTimes } from '../support/house.ts';
+import { quickTimes, shortLease } from '../support/house.ts';
 
 interface Line {
   msg: string;
@@ -25,7 +25,7 @@ async function startLogged(databaseUrl: string, lines: Line[], env: Record<strin
       done();
     },
   });
-  const config = readConfig(env, { port: 0, ...quickTimes });
+  const config = readConfig(env, { port: 0, ...quickTimes, ...shortLease });
   return startServer(config, { databaseUrl, log: pino({ level: 'info' }, stream) });
 }
 

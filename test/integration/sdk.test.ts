@@ -66,7 +66,7 @@ test('waits go on over a restart of the server and cut connections', async () =>
   await house.addWorker({ wait: (_, { signal }) => done.enter('wait', signal).then(() => 'done') });
   const client = new Client({ url: proxy.url });
   const submitted = await client.jobs.create({ type: 'wait' });
-  const waiting = client.runs.waitFor(submitted, { timeoutMs: 30_000 });
+  const waiting = client.runs.waitFor(submitted, { timeoutMs: 120_000 });
   const { port } = new URL(house.servers[1]?.url ?? '');
   await house.servers[1]?.stop();
   proxy.cut();

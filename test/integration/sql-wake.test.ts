@@ -10,12 +10,13 @@ import { type Application, inTransaction, openApplication, submit } from '../sup
 import { openBook } from '../support/book.ts';
 import { eventually } from '../support/eventually.ts';
 import { type House, openHouse } from '../support/house.ts';
+import { keepsWithin } from '../support/within.ts';
 
 const segments = 4;
 /** Long enough that no poll helps a test that waits for less. */
-const pollMs = 30_000;
+const pollMs = 60_000;
 /** A wake takes some milliseconds; this is for busy machines, and far below a poll. */
-const soonMs = 1_500;
+const soonMs = 10_000;
 const startedAt = new Map<string, number>();
 let house: House;
 let app: Application;
@@ -56,16 +57,13 @@ async function startMs(jobId: string, since: number, withinMs = soonMs): Promise
 }
 
 test('a job submitted in SQL starts within milliseconds of its commit', async () => {
-  const times: number[] = [];
-  for (let i = 0; i < 7; i++) {
+  await keepsWithin(200, async () => {
     await sql.query('begin');
     const jobId = await submit(sql, 'old');
     const since = performance.now();
     await sql.query('commit');
-    times.push(await startMs(jobId, since));
-  }
-  const median = times.sort((a, b) => a - b)[3] ?? 0;
-  assert.ok(median < 200, `half of them took longer than ${median} ms`);
+    return startMs(jobId, since);
+  });
 });
 
 test('so does one of a new type, and one that is due soon', async () => {
@@ -118,7 +116,7 @@ test('without the notification servers hear nothing before their poll', async ()
     heard.filter(({ from }) => from === 'sql'),
     [],
   );
-  // The poll is half a minute away: have it started now.
+  // The poll is up to a minute away: have it started now.
   await house.client.jobs.runNow(jobId);
   await startMs(jobId, 0);
 });

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as realSleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { CreateJob } from '@punctual/contract';
 import { Client, FatalError, type Handler, PunctualError, RetryError, Snooze, type Worker } from '@punctual/sdk';
 import { type TestClient, TestScheduler } from '@punctual/testing';
@@ -40,7 +41,7 @@ async function inReality<T>(play: (world: World) => Promise<T>): Promise<T> {
           throw signal?.reason;
         }),
       meanwhile: (promise) => promise,
-      until: (holds) => eventually(async () => assert.ok(await holds()), { withinMs: 30_000 }).then(() => undefined),
+      until: (holds) => eventually(async () => assert.ok(await holds()), { withinMs: 60_000 }).then(() => undefined),
     });
   } finally {
     await Promise.all(workers.map((worker) => worker.stop({ graceMs: 0 })));
@@ -49,7 +50,7 @@ async function inReality<T>(play: (world: World) => Promise<T>): Promise<T> {
 }
 
 async function inVirtualTime<T>(play: (world: World) => Promise<T>): Promise<T> {
-  const scheduler = new TestScheduler();
+  const scheduler = new TestScheduler({ patienceMs: 60_000 });
   const { client, clock } = scheduler;
   return play({
     client,
@@ -180,7 +181,7 @@ const scenarios: Record<string, (world: World) => Promise<unknown>> = {
     },
   ),
   'the whole run takes too long': one(
-    { run_timeout_ms: 400, max_retries: 5, backoff: { base_ms: 10_000, jitter: 0 } },
+    { run_timeout_ms: 3_000, max_retries: 5, backoff: { base_ms: 10_000, jitter: 0 } },
     () => () => {
       throw new Error('again');
     },
@@ -210,7 +211,7 @@ const scenarios: Record<string, (world: World) => Promise<unknown>> = {
         return null;
       },
     });
-    const { job_id, run_id = '' } = await world.client.jobs.create({ type: 'play', delay_ms: 300 });
+    const { job_id, run_id = '' } = await world.client.jobs.create({ type: 'play', delay_ms: 2_000 });
     const { status, reason, attempt_number } = await world.client.runs.get(run_id);
     await world.meanwhile(world.client.jobs.waitFor(job_id));
     return [status, reason, attempt_number, times, await seen(world, job_id)];
@@ -246,7 +247,7 @@ const scenarios: Record<string, (world: World) => Promise<unknown>> = {
   },
   'a job is paused, refuses to run now, and is resumed': async (world) => {
     await world.handle({ play: () => 'done' });
-    const { job_id, run_id = '' } = await world.client.jobs.create({ type: 'play', delay_ms: 200 });
+    const { job_id, run_id = '' } = await world.client.jobs.create({ type: 'play', delay_ms: 2_000 });
     const paused = await world.client.jobs.pause(job_id, { note: 'wait' });
     const { status, reason } = await world.client.runs.get(run_id);
     const refused = await failureOf(world.client.jobs.runNow(job_id));
@@ -346,9 +347,15 @@ const scenarios: Record<string, (world: World) => Promise<unknown>> = {
 describe('in virtual time as in reality:', { concurrency: 1 }, () => {
   for (const [name, play] of Object.entries(scenarios)) {
     test(name, async () => {
-      // Types are alike in all scenarios: one after the other, each with its own workers.
-      const real = await inReality(play);
-      assert.deepEqual(await inVirtualTime(play), real);
+      const virtual = await inVirtualTime(play);
+      // Types are alike in all scenarios: one after the other, each with its own workers. A machine that stands still in the
+      // middle of one changes what comes when: then it is played again.
+      for (let left = 2; ; left--) {
+        const real = await inReality(play);
+        if (left > 0 && !isDeepStrictEqual(virtual, real)) continue;
+        assert.deepEqual(virtual, real);
+        return;
+      }
     });
   }
 });

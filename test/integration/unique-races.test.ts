@@ -90,7 +90,7 @@ async function race<A, B>(
       done = true;
     });
     other.catch(() => {});
-    for (let i = 0; i < 200 && !done && !waited; i++) {
+    for (const deadline = performance.now() + 30_000; !done && !waited && performance.now() < deadline; ) {
       const blocked = await book.query(
         `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
       );

@@ -91,13 +91,24 @@ export class Window implements AsyncDisposable {
 
   /** To another place of the dashboard, as a link would. */
   async go(place: string): Promise<void> {
-    await this.page.evaluate(`location.hash = ${JSON.stringify(place)}`);
+    await this.page.evaluate(
+      (hash) =>
+        new Promise<void>((done) => {
+          const { location, addEventListener } = globalThis as unknown as Browsing;
+          if (location.hash === hash) return done();
+          addEventListener('hashchange', () => done(), { once: true });
+          location.hash = hash;
+        }),
+      place,
+    );
   }
 
   /** Until nothing more is awaited from the server, streams apart, and no place says that it waits. */
   async settled(): Promise<void> {
+    const drawn = 'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))';
+    await this.page.evaluate(drawn);
     await this.page.locator('main .pending').first().waitFor({ state: 'detached' });
-    await this.page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
+    await this.page.evaluate(drawn);
   }
 
   /** Writes a picture into the folder that PUNCTUAL_SCREENSHOTS names; without it none is taken. */
@@ -152,6 +163,12 @@ export class Window implements AsyncDisposable {
   }
 }
 
+/** What a page knows and this program does not. */
+interface Browsing {
+  location: { hash: string };
+  addEventListener: (name: string, listener: () => void, options: { once: boolean }) => void;
+}
+
 interface Findings {
   violations: {
     id: string;
@@ -173,7 +190,7 @@ export async function openWindow(options: WindowOptions = {}): Promise<Window> {
     ...options.context,
   });
   const page = await context.newPage();
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(60_000);
   const window = new Window(page, house, options.house === undefined);
   await page.goto(`${house.url}/${place}`);
   return window;

@@ -63,7 +63,7 @@ export class Hand {
 
   /** Waits until it is granted at least one run. */
   async take(running: readonly string[] = []): Promise<Grant[]> {
-    for (let i = 0; i < 50; i++) {
+    for (const deadline = performance.now() + 60_000; performance.now() < deadline; ) {
       const { runs } = await this.call({ wait: true, running: [...running] });
       if (runs.length > 0) return runs;
     }

@@ -42,16 +42,39 @@ export function readLedger(file: string): LedgerLine[] {
 
 export const monotonicNow = (): number => Number(process.hrtime.bigint() / 1_000n) / 1_000;
 
-/** Attempts of one run whose work overlapped in time: from their first to their last line. */
-export function overlaps(lines: readonly LedgerLine[]): string[] {
-  const spans = new Map<string, { run_id: string; attempt: number; from: number; to: number }>();
-  for (const { run_id, attempt, worker, at_ms } of lines) {
+interface Span {
+  run_id: string;
+  attempt: number;
+  from: number;
+  to: number;
+}
+
+/** Work writes every few milliseconds: without a line for so long, its process stood still. */
+const standstill_ms = 500;
+/** A process that wakes after its lease has ended gets a moment to notice, and is killed then. */
+const notice_ms = 1_500;
+
+/**
+ * When each attempt was at work: from its first to its last line. What a process that was frozen writes before it can know
+ * that its lease has ended is nobody's promise, and does not count; what it writes after that does.
+ */
+function spansOf(lines: readonly LedgerLine[]): Span[] {
+  const spans = new Map<string, Span & { last: number; excusedUntil: number }>();
+  for (const { run_id, attempt, worker, at_ms } of [...lines].sort((a, b) => a.at_ms - b.at_ms)) {
     const key = `${run_id} ${attempt} ${worker}`;
-    const span = spans.get(key) ?? { run_id, attempt, from: at_ms, to: at_ms };
-    spans.set(key, { ...span, from: Math.min(span.from, at_ms), to: Math.max(span.to, at_ms) });
+    const span = spans.get(key) ?? { run_id, attempt, from: at_ms, to: at_ms, last: at_ms, excusedUntil: 0 };
+    spans.set(key, span);
+    if (at_ms - span.last > standstill_ms) span.excusedUntil = at_ms + notice_ms;
+    if (at_ms > span.excusedUntil) span.to = at_ms;
+    span.last = at_ms;
   }
+  return [...spans.values()];
+}
+
+/** Attempts of one run whose work overlapped in time. */
+export function overlaps(lines: readonly LedgerLine[]): string[] {
   const found: string[] = [];
-  const all = [...spans.values()].sort((a, b) => a.from - b.from);
+  const all = spansOf(lines).sort((a, b) => a.from - b.from);
   for (const [i, a] of all.entries()) {
     for (const b of all.slice(i + 1)) {
       if (a.run_id === b.run_id && b.from < a.to)
@@ -61,15 +84,9 @@ export function overlaps(lines: readonly LedgerLine[]): string[] {
   return found;
 }
 
-/** The most that ran at once: each attempt runs from its first to its last line. */
+/** The most that ran at once. */
 export function mostAtOnce(lines: readonly LedgerLine[]): number {
-  const spans = new Map<string, { from: number; to: number }>();
-  for (const { run_id, attempt, at_ms } of lines) {
-    const name = `${run_id} ${attempt}`;
-    const { from, to } = spans.get(name) ?? { from: at_ms, to: at_ms };
-    spans.set(name, { from: Math.min(from, at_ms), to: Math.max(to, at_ms) });
-  }
-  const steps = [...spans.values()].flatMap(({ from, to }) => [
+  const steps = spansOf(lines).flatMap(({ from, to }) => [
     { at: from, by: 1 },
     { at: to, by: -1 },
   ]);

@@ -4,7 +4,7 @@ import type { CreateOperation, Operation } from '@punctual/contract';
 import { eventually } from './eventually.ts';
 import type { House } from './house.ts';
 
-export async function ended(house: House, id: string | null, withinMs = 30_000): Promise<Operation> {
+export async function ended(house: House, id: string | null, withinMs = 60_000): Promise<Operation> {
   return eventually(
     async () => {
       const operation = await house.client.operations.get(id ?? '');

@@ -31,7 +31,7 @@ export function runPunctual(
   { env = {}, input = '' }: { env?: Env; input?: string } = {},
 ): Promise<Ended> {
   return new Promise((resolve) => {
-    const options = { env: cleanEnvironment(env), cwd: root, timeout: 60_000, maxBuffer: 16 * 1024 * 1024 };
+    const options = { env: cleanEnvironment(env), cwd: root, timeout: 120_000, maxBuffer: 16 * 1024 * 1024 };
     const child = execFile(process.execPath, [program, ...words], options, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, stdout, stderr });
     });
@@ -108,7 +108,7 @@ function hear(child: ChildProcess): Pick<Started, 'stdout' | 'stderr' | 'said'> 
       for (const watch of watchers) watch();
     });
   }
-  const said: Started['said'] = (pattern, withinMs = 20_000) =>
+  const said: Started['said'] = (pattern, withinMs = 60_000) =>
     new Promise((resolve, reject) => {
       const fail = (what: string) => done(new Error(`it ${what}; it said:\n${text.both.slice(-4000)}`));
       const timer = setTimeout(() => fail(`did not say ${pattern} within ${withinMs} ms`), withinMs);
@@ -123,7 +123,8 @@ function hear(child: ChildProcess): Pick<Started, 'stdout' | 'stderr' | 'said'> 
         else resolve(result);
       };
       watchers.add(watch);
-      child.once('exit', (code) => fail(`ended with ${code} before it said ${pattern}`));
+      // What it wrote last may be read after its end.
+      child.once('exit', (code) => setTimeout(fail, 2_000, `ended with ${code} before it said ${pattern}`).unref());
       watch();
     });
   return { stdout: () => text.stdout, stderr: () => text.stderr, said };

@@ -17,7 +17,7 @@ export async function race<A, B>(
     });
     secondResult.catch(() => {});
     // Until it waits for our locks, or has passed them by.
-    for (let i = 0; i < 100 && !secondDone; i++) {
+    for (const deadline = performance.now() + 30_000; !secondDone && performance.now() < deadline; ) {
       const blocked = await db.query({
         name: '',
         text: `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,

@@ -48,7 +48,7 @@ export class Receiver implements AsyncDisposable {
   }
 
   /** The calls to a path, once there are at least so many. */
-  got(path: string, count = 1, withinMs = 10_000): Promise<Received[]> {
+  got(path: string, count = 1, withinMs = 60_000): Promise<Received[]> {
     return eventually(
       () => {
         const calls = this.of(path);

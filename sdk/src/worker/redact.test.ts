@@ -134,10 +134,13 @@ describe('names', () => {
   });
 
   test('a long line costs little, whatever it holds', () => {
-    const began = performance.now();
-    for (const piece of ['password', 'a', 'token=', '"', 'x://a:', ' \t', 'secret"'])
-      hide(piece.repeat(Math.ceil(8192 / piece.length)));
-    assert.ok(performance.now() - began < 1000);
+    const took = Array.from({ length: 5 }, () => {
+      const began = performance.now();
+      for (const piece of ['password', 'a', 'token=', '"', 'x://a:', ' \t', 'secret"'])
+        hide(piece.repeat(Math.ceil(8192 / piece.length)));
+      return performance.now() - began;
+    });
+    assert.ok(Math.min(...took) < 1000, `it took ${took.join(', ')} ms`);
   });
 
   test('names of secrets', () => {

@@ -66,13 +66,13 @@ const corpus: Record<string, Bad> = {
   'a memory eater': {
     script: 'tail /dev/zero',
     more: { limits: { memory_mb: 64 } },
-    stopAfterMs: 20_000,
+    stopAfterMs: 90_000,
     reason: /ran out of memory: its limit is 64 MB|it may have reached its limit of 64 MB of memory/,
   },
   'an endless loop': {
     script: 'while :; do :; done',
     more: { limits: { cpu_seconds: 1 } },
-    stopAfterMs: 20_000,
+    stopAfterMs: 90_000,
     reason: /was killed: it used its limit of 1 s of processor time/,
   },
   'deaf to SIGTERM': {
@@ -115,7 +115,7 @@ async function runBad(bad: Bad, isolation: Isolation, batch = ''): Promise<{ err
     executor: { kind: 'shell', command: ['sh', '-c', bad.script], ...bad.more, env: { MARK: mark } },
   });
   const ctx = context(run);
-  const timer = setTimeout(() => ctx.controller.abort(new RunAbortedError('timed_out')), bad.stopAfterMs ?? 30_000);
+  const timer = setTimeout(() => ctx.controller.abort(new RunAbortedError('timed_out')), bad.stopAfterMs ?? 90_000);
   try {
     await execute(run, ctx);
   } catch (error) {

@@ -28,9 +28,9 @@ function begin(
 }
 
 async function eventually(condition: () => boolean): Promise<void> {
-  const deadline = performance.now() + 5_000;
+  const deadline = performance.now() + 60_000;
   while (!condition()) {
-    assert.ok(performance.now() < deadline, 'it did not happen within 5 seconds');
+    assert.ok(performance.now() < deadline, 'it did not happen within a minute');
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

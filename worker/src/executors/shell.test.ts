@@ -36,10 +36,10 @@ function isAlive(pid: number): boolean {
 }
 
 async function eventually(condition: () => boolean): Promise<void> {
-  const deadline = performance.now() + 5_000;
+  const deadline = performance.now() + 60_000;
   while (!condition()) {
-    assert.ok(performance.now() < deadline, 'it did not happen within 5 seconds');
-    await new Promise(setImmediate);
+    assert.ok(performance.now() < deadline, 'it did not happen within a minute');
+    await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
 
@@ -141,7 +141,7 @@ test('the signal stops the whole group, also a grandchild deaf to SIGTERM', asyn
   const from = performance.now();
   ctx.controller.abort(new RunAbortedError('cancelled'));
   await assert.rejects(result, /The run was cancelled/);
-  assert.ok(performance.now() - from < 2_000);
+  assert.ok(performance.now() - from < 20_000);
   await eventually(() => !pids.some(isAlive));
 });
 
@@ -154,7 +154,7 @@ test('a program deaf to SIGTERM is killed after the grace, and not before', asyn
   ctx.controller.abort(new RunAbortedError('timed_out'));
   await assert.rejects(result, RunAbortedError);
   const took = performance.now() - from;
-  assert.ok(took >= 190 && took < 3_000, `${took} ms`);
+  assert.ok(took >= 190 && took < 20_000, `${took} ms`);
   await eventually(() => !pids.some(isAlive));
 });
 

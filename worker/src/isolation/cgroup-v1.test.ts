@@ -36,7 +36,7 @@ const withPids =
 const withMemory =
   !(isHere && cgroups.controllers.has('memory')) && 'the memory controller of version 1 is not for the worker';
 
-async function run(script: string, more: Partial<ShellExecutor> = {}, with_: Isolation = isolation, stopMs = 20_000) {
+async function run(script: string, more: Partial<ShellExecutor> = {}, with_: Isolation = isolation, stopMs = 60_000) {
   const given = grant({ executor: { kind: 'shell', command: ['sh', '-c', script], ...more } });
   const ctx = context(given);
   const timer = setTimeout(() => ctx.controller.abort(new RunAbortedError('timed_out')), stopMs);
