@@ -280,6 +280,38 @@ describe('the pages of the dashboard', { skip: noBrowser }, () => {
     await page.locator('.trow .mark', { hasText: 'Cancelled' }).nth(2).waitFor();
   });
 
+  test('a filter that finds little at a time shows each job once, and asks for no page twice', async () => {
+    await using window = await openWindow();
+    const { page } = window;
+    const { jobs } = await window.house.client.jobs.createMany(
+      Array.from({ length: 300 }, (_, i) => ({ type: 'nobody', name: `job ${i}` })),
+    );
+    const all = await Promise.all(jobs.map(({ job_id }) => window.house.client.jobs.get(job_id)));
+    all.sort((a, b) => (a.job_id < b.job_id ? 1 : -1));
+    const asked: number[] = [];
+    // As from a large book: seven a page, however many are asked for.
+    await page.route(/\/jobs\?.*type=nobody/, async (route) => {
+      const from = Number(new URL(route.request().url()).searchParams.get('cursor') ?? 0);
+      asked.push(from);
+      const next_cursor = from + 7 < all.length ? String(from + 7) : null;
+      await route.fulfill({ json: { jobs: all.slice(from, from + 7), next_cursor } });
+    });
+    await window.go('#/jobs?type=nobody');
+    await page.locator('.trow').first().waitFor();
+    await eventually(async () => {
+      await page.mouse.wheel(0, 1_500);
+      assert.equal(Math.max(...asked), 294);
+      const places = await page
+        .locator('.trow')
+        .evaluateAll((rows) => rows.map((row) => row.getAttribute('aria-rowindex')));
+      assert.ok(places.includes('301'), 'the last one is in view');
+      assert.equal(new Set(places).size, places.length, 'a row is drawn twice');
+      assert.ok(places.length < 60, `${places.length} rows are drawn`);
+    });
+    const further = asked.filter((from) => from > 0);
+    assert.equal(new Set(further).size, further.length, 'a page was asked for twice');
+  });
+
   test('a run shows why it waits, follows its log with a search in it, and is cancelled', async () => {
     await using window = await open(`#/runs/${ids['waiting']?.run_id}`);
     const { page } = window;

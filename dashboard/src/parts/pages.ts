@@ -1,6 +1,6 @@
 // A list that comes in pages, newest first, kept fresh: further pages are asked for as the reader goes down, and what is in
 // view is asked for again when something has changed. Rows are known by an id that is ordered by time, as ids here are.
-import { useCallback, useEffect, useRef, useState } from 'react';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { isTrouble, settle, useRefresh } from '../live.ts';
 
 export interface Page<Row> {
@@ -38,7 +38,8 @@ export function usePages<Row>(
 ): Pages<Row> {
   const [state, setState] = useState<State<Row>>({ key, next: null });
   const latest = useRef({ load, idOf, state });
-  useEffect(() => {
+  // Before the effects of the table below, which may ask for the next page at once: from here on, not from the page before.
+  useLayoutEffect(() => {
     latest.current = { load, idOf, state };
   });
   const busy = useRef(false);
@@ -77,7 +78,11 @@ export function usePages<Row>(
       setState((before) => {
         if (before.key !== key) return before;
         if (outcome.error !== undefined) return isTrouble(outcome.error) ? before : { ...before, error: outcome.error };
-        return { key, rows: [...(before.rows ?? []), ...outcome.data.rows], next: outcome.data.next };
+        return {
+          key,
+          rows: append(before.rows ?? [], outcome.data.rows, latest.current.idOf),
+          next: outcome.data.next,
+        };
       });
     });
   }, [key]);
@@ -104,6 +109,12 @@ async function loadUntilSome<Row>(
     outcome = await settle(load(outcome.data.next, signal));
   }
   return outcome;
+}
+
+/** Each row once, whatever came meanwhile. */
+function append<Row>(rows: Row[], more: readonly Row[], idOf: (row: Row) => string): Row[] {
+  const known = new Set(rows.map(idOf));
+  return [...rows, ...more.filter((row) => !known.has(idOf(row)))];
 }
 
 /** The first page anew, then what is below it as it was. */
