@@ -108,11 +108,7 @@ export async function claimRuns(
       insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at)
       ${one === null ? grantToMany(slots, order.lease_id) : grantToOne(one, order.lease_id)}
     )
-    select ${claimedColumns},
-           case when j.cancelled_at is not null then 'cancelled'
-                when j.paused_at is not null then 'paused'
-                when j.run_timeout_ms is not null and ${wholeFrom(part`t`)} + j.run_timeout_ms * interval '1 millisecond' <= now() then 'too_late'
-           end as flag
+    select ${claimedColumns}, ${claimedFlag}
            ${one === null ? part`, t.slot::integer as slot` : part`, 1 as slot`}${limited ? part`, coalesce(j.units, 1)::integer as units` : part``}
     from ${one === null ? part`numbered` : part`taken`} t
     join punctual.jobs j on j.segment = t.segment and j.job_id = t.job_id`);
@@ -125,6 +121,13 @@ export const claimedColumns = part`
   case when j.run_timeout_ms is null then j.timeout_ms
        else least(j.timeout_ms, ceil(extract(epoch from ${wholeFrom(part`t`)} - now()) * 1000 + j.run_timeout_ms))::integer
   end as timeout_ms`;
+
+/** Must the run `t` of the job `j` not start? */
+export const claimedFlag = part`
+  case when j.cancelled_at is not null then 'cancelled'
+       when j.paused_at is not null then 'paused'
+       when j.run_timeout_ms is not null and ${wholeFrom(part`t`)} + j.run_timeout_ms * interval '1 millisecond' <= now() then 'too_late'
+  end as flag`;
 
 /**
  * From when the time of a whole run counts: its nominal time, or for one that was made later, to catch up or to fill
