@@ -10,10 +10,18 @@
 // Never over a limit, with any number of servers: all claims from entry lanes and all admissions of a segment go one after
 // the other. The lock is taken by a statement of its own, so that the one that counts sees what those before it committed.
 // All of it is sent at once, so a server that stands still keeps nobody waiting.
-import { int4s, int8s, texts, uuids } from './arrays.ts';
-import { type ClaimedRun, type ClaimOrder, claimedColumns, claimedFlag } from './claim.ts';
+import { int4s } from './arrays.ts';
+import {
+  type ClaimedRun,
+  type ClaimOrder,
+  claimedColumns,
+  claimedFlag,
+  onlySession,
+  sessionsOf,
+  takeReady,
+} from './claim.ts';
 import type { Database, Queryable } from './database.ts';
-import { type Fragment, ofSegment, part, sql, theOne } from './sql.ts';
+import { type Fragment, part, sql } from './sql.ts';
 
 export interface KeyedClaim {
   runs: ClaimedRun[];
@@ -35,63 +43,67 @@ export async function lockPlaces(tx: Queryable, segment: number): Promise<void> 
   await tx.query(sql`select pg_advisory_xact_lock(${placesLock}::integer, ${segment}::integer)`);
 }
 
+/**
+ * The statement is large, and planned once is enough. It reads who runs by an index from which entries of those that are gone
+ * must be cleared on the way, which a bitmap scan does not do.
+ */
+async function planOnce(tx: Queryable): Promise<void> {
+  await tx.query(sql`
+    select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_bitmapscan', 'off', true)`);
+}
+
 /** How many runs hold a place under a key by running. */
 export const runningUnder = (segment: Fragment, key: Fragment): Fragment =>
   part`(select count(*) from punctual.running q where q.segment = ${segment} and q.key = ${key})`;
 
 export async function claimKeyed(db: Database, order: ClaimOrder): Promise<KeyedClaim> {
-  const { segment, slots } = order;
+  const { segment, lanes, slots } = order;
   const { rows } = await db.transaction(async (tx) => {
+    void planOnce(tx);
     void lockPlaces(tx, segment);
     return { rows: tx.query<LookedAt>(takeKeyed(order)) };
   });
   const lookedAt = await rows;
+  const places = new Map(lanes.map((lane, place) => [lane.lane_id, place]));
+  const place = (run: LookedAt): number => places.get(run.lane_id) ?? 0;
   const runs = lookedAt.filter((run) => run.starts);
+  runs.sort((a, b) => place(a) - place(b) || Number(a.fence) - Number(b.fence));
   const filed = lookedAt.filter((run) => !run.starts);
   return { runs, filed, more: filed.length > 0 && lookedAt.length === slots.length };
 }
 
-function takeKeyed({ segment, lanes, slots, lease_id }: ClaimOrder): ReturnType<typeof sql> {
+/**
+ * The turn of a run under its key comes after those that hold a place and those before it in the batch. Holds count even if
+ * they are over: the admitter removes those.
+ */
+function takeKeyed(order: ClaimOrder): ReturnType<typeof sql> {
+  const { segment, lanes, slots, lease_id } = order;
+  const one = onlySession(slots);
+  const ours = part`segment = ${segment}::smallint`;
+  const place = part`array_position(${int4s(lanes, (lane) => lane.lane_id)}::integer[], t.lane_id)`;
+  const none = part`null, null, null, null, null, null, null, null`;
   return sql`
-    with picked as materialized (
-      select next.*, l.place
-      from unnest(${int4s(lanes, (lane) => lane.lane_id)}::integer[], ${int8s(lanes, (lane) => lane.after)}::bigint[])
-        with ordinality l (lane_id, after, place)
-      cross join lateral (
-        select r.ctid as row, r.*
-        from punctual.ready r
-        where r.segment = ${segment}::smallint and r.lane_id = l.lane_id and r.seq > l.after
-        order by r.seq
-        limit ${slots.length}::integer
-        for update skip locked
-      ) next
-      limit ${slots.length}::integer
-    ),
-    asking as materialized (
-      select p.*, j.concurrency_key as key, row_number() over (partition by j.concurrency_key order by p.place, p.seq) as turn
-      from picked p
-      join punctual.jobs j on j.segment = ${segment}::smallint and j.job_id = p.job_id
-    ),
-    keys as materialized (
-      select a.key, ${roomUnder(segment)} as room
-      from (select distinct key from asking) a
+    with taken as (${takeReady(order)}),
+    asking as (
+      select t.*, ${place} as place, (select j.concurrency_key from punctual.jobs j where j.${ours} and j.job_id = t.job_id) as key
+      from taken t
+      union all
+      select r.segment, ${none}, 0, r.key from punctual.running r where r.${ours} and r.key is not null
+      union all
+      select h.segment, ${none}, 0, h.key from punctual.key_holds h where h.${ours}
     ),
     decided as materialized (
-      select a.*, a.turn <= k.room as starts, row_number() over (partition by a.turn <= k.room order by a.place, a.seq) as slot
-      from asking a
-      join keys k using (key)
+      select a.*, a.turn <= ${mostUnder(ours)} as starts
+      from (select *, row_number() over (partition by key order by place, seq) as turn from asking) a
+      where a.place > 0
     ),
-    gone as (
-      delete from punctual.ready
-      where ${ofSegment(part`segment`, segment)} and ctid = any (array(select p.row from picked p))
-    ),
+    ${one === null ? part`numbered as (select *, row_number() over (partition by starts order by place, seq) as slot from decided),` : part``}
     granted as (
       insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at, key)
-      select d.segment, d.run_id, d.job_id, d.lane_id, d.attempts + 1, d.cause, ${lease_id}::uuid, s.session_id, s.worker_id,
+      select d.segment, d.run_id, d.job_id, d.lane_id, d.attempts + 1, d.cause, ${lease_id}::uuid,
+             ${one === null ? part`s.session_id, s.worker_id` : part`${one.session_id}::uuid, ${one.worker_id}::text`},
              d.scheduled_for, d.due_at, d.key
-      from decided d
-      join unnest(${uuids(slots, (slot) => slot.session_id)}::uuid[], ${texts(slots, (slot) => slot.worker_id)}::text[])
-        with ordinality as s (session_id, worker_id, slot) using (slot)
+      from ${one === null ? part`numbered d join ${sessionsOf(slots)} using (slot)` : part`decided d`}
       where d.starts
     ),
     filed as (
@@ -101,33 +113,24 @@ function takeKeyed({ segment, lanes, slots, lease_id }: ClaimOrder): ReturnType<
       join punctual.lanes l using (lane_id)
       where not d.starts
     )
-    select t.starts, t.key, t.slot::integer as slot, ${claimedColumns}, ${claimedFlag}
-    from decided t
-    left join punctual.jobs j on t.starts and j.segment = t.segment and j.job_id = t.job_id`;
+    select ${claimedColumns}, ${claimedFlag}, t.starts, t.key, ${one === null ? part`t.slot::integer` : part`1`} as slot
+    from ${one === null ? part`numbered` : part`decided`} t
+    join punctual.jobs j on j.segment = t.segment and j.job_id = t.job_id`;
 }
 
 /**
- * How many runs of the key `a.key` may start: none when others wait under it, or when it has a rate or a pause. Holds
- * count even if they are over: the admitter removes those.
+ * The last turn of the key `a.key` that a claim may let start: none when others wait under it, or when it has a rate or a
+ * pause; as its own limit says, else the default.
  */
-function roomUnder(segment: number): Fragment {
-  const own = (column: Fragment): Fragment => part`case when k.own then k.${column} else d.${column} end`;
-  return part`(
-        select case
-          when coalesce(k.blocked_until > now(), false) or ${own(part`rate_units`)} is not null then 0
-          when (select true from punctual.waiting w
-                where w.segment = ${segment}::smallint and w.key = a.key and w.reason = 'limit' limit 1) is not null then 0
-          when ${own(part`max_concurrency`)} is null then 'infinity'::double precision
-          else ${own(part`max_concurrency`)} - ${runningUnder(part`${segment}::smallint`, part`a.key`)}
-               - (select count(*) from punctual.key_holds h where h.segment = ${segment}::smallint and h.key = a.key)
-        end
-        from (select 1) one
-        left join (
-          select * from punctual.key_limits o
-          where o.segment = ${segment}::smallint and ${theOne(part`o.key`, part`a.key`)}
-        ) k on true
-        left join (
-          select * from punctual.key_limits o
-          where o.segment = ${segment}::smallint and o.own and ${theOne(part`o.key`, part`'*'`)}
-        ) d on true)`;
+function mostUnder(ours: Fragment): Fragment {
+  const most = part`case when k.rate_units is not null or k.blocked_until > now() then 0
+                         when k.own then coalesce(k.max_concurrency, ${anyNumber}) end`;
+  const filed = part`from punctual.waiting w where w.${ours} and w.reason = 'limit'`;
+  return part`case
+        when exists (select ${filed}) and (select true ${filed} and w.key = a.key limit 1) then 0
+        else coalesce((select ${most} from punctual.key_limits k where k.${ours} and k.key = a.key),
+                      (select ${most} from punctual.key_limits k where k.${ours} and k.key = '*'), ${anyNumber})
+      end`;
 }
+
+const anyNumber = part`2147483647`;
