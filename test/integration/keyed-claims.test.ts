@@ -23,7 +23,7 @@ import {
 } from '@punctual/server/internal/store/key_limits';
 import type { Lane } from '@punctual/server/internal/store/lanes';
 import { cancelRun } from '@punctual/server/internal/store/run_moves';
-import { type Settlement, settleRuns, settleSuccesses } from '@punctual/server/internal/store/settle';
+import { findSettled, type Settlement, settleRuns, settleSuccesses } from '@punctual/server/internal/store/settle';
 import { registerSession } from '@punctual/server/internal/store/workers';
 import { type Book, countReaped, echoWorker, openBook } from '../support/book.ts';
 import { race as raceOn } from '../support/race.ts';
@@ -238,6 +238,65 @@ describe('a claim from entry lanes', () => {
     await pauseJob(db, job_id);
     await whole();
   });
+});
+
+test('an end of which the answer was lost, or that a handler wrote in SQL, tells its key when it is reported', async () => {
+  await limitTo(1);
+  const [one] = await submitMany(2);
+  await claim();
+  await settle({ run_id: one ?? '' });
+  const [found] = await findSettled(db, segment, [{ run_id: one ?? '', lease_id }]);
+  assert.equal(found?.key, 'k');
+});
+
+/** Anything at all in any order; then everybody goes in the end. */
+test('whatever happens in whichever order, never more than the limit and nobody is forgotten', async () => {
+  const keys = ['a', 'b', 'c'];
+  const pick = <T>(from: readonly T[]): T => from[Math.floor(Math.random() * from.length)] as T;
+  const most = new Map<string, number>();
+  let made = 0;
+  const running = () =>
+    book.query<{ run_id: string; lease_id: string }>('select run_id, lease_id from punctual.running');
+  const acts: (() => Promise<unknown>)[] = [
+    () => {
+      made += 3;
+      return submitMany(3, pick(keys));
+    },
+    () => Promise.all([claim(db, 2), claim(db, 3)]),
+    () => Promise.all([claim(db, 2), follow(keys), claimAdmitted()]),
+    () => limitTo(pick([0, 1, 2, 3, null]), pick([...keys, '*'])),
+    () => deleteKeyLimit(db, [segment], pick([...keys, '*'])),
+    async () => {
+      const some = pick(await running());
+      const move = pick(['end', 'retry', 'release', 'snooze'] as const);
+      const moved = { ...some, move, status: 'SUCCESS', retry_delay_ms: 0 } as const;
+      if (some !== undefined) await Promise.all([settle(moved), claim(db, 2), follow(keys)]);
+    },
+    () => moveDue(db, segment, 100),
+    () => countReaped(db, segment, [slot.session_id], 2),
+  ];
+  for (let i = 0; i < 250; i++) {
+    await pick(acts)();
+    for (const key of keys) {
+      const { max_concurrency, in_use, holders } = await getKeyUse(db, segment, key);
+      assert.equal(new Set(holders).size, in_use, 'a run is counted once');
+      const before = most.get(key) ?? 0;
+      most.set(key, in_use);
+      if (max_concurrency !== null && in_use > before)
+        assert.ok(in_use <= max_concurrency, `${in_use} of ${key}, ${max_concurrency} allowed`);
+    }
+  }
+  await Promise.all([...keys, '*'].map((key) => limitTo(1, key)));
+  for (let i = 0; i < 3 * made && (await count('ended_runs')) < made; i++) {
+    await moveDue(db, segment, 100);
+    const { keys: neglected, left } = await findNeglected(db, segment, 100);
+    await admit(db, neglected, left);
+    await claim();
+    await claimAdmitted();
+    for (const one of await running()) await settle(one);
+  }
+  assert.equal(await count('ended_runs'), made);
+  await whole();
 });
 
 describe('two at once', () => {

@@ -62,7 +62,7 @@ export function serves(worker: Offer, lane: Lane): boolean {
 
 /**
  * The lanes up to a rank, those of one rank beginning with another one each turn, so that none of them starves. Those with
- * keys stand together, and go on from the rank before, so that few statements take them all.
+ * keys stand together, so that one statement takes them all.
  */
 export function lanesUpTo({ lanes }: ServedLanes, upTo: number, turn: number): ServedLane[] {
   const taken: ServedLane[] = [];
@@ -74,7 +74,7 @@ export function lanesUpTo({ lanes }: ServedLanes, upTo: number, turn: number): S
     const same = lanes.slice(from, to);
     const first = turn % same.length;
     const turned = [...same.slice(first), ...same.slice(0, first)];
-    const keyed = (taken.at(-1) ?? turned[0])?.keyed;
+    const keyed = turned[0]?.keyed;
     taken.push(...turned.filter((lane) => lane.keyed === keyed), ...turned.filter((lane) => lane.keyed !== keyed));
     from = to;
   }
