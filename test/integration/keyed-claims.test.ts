@@ -280,9 +280,9 @@ test('whatever happens in whichever order, never more than the limit and nobody 
     for (const key of keys) {
       const { max_concurrency, in_use, holders } = await getKeyUse(db, segment, key);
       assert.equal(new Set(holders).size, in_use, 'a run is counted once');
-      const before = most.get(key) ?? 0;
+      const last = most.get(key) ?? 0;
       most.set(key, in_use);
-      if (max_concurrency !== null && in_use > before)
+      if (max_concurrency !== null && in_use > last)
         assert.ok(in_use <= max_concurrency, `${in_use} of ${key}, ${max_concurrency} allowed`);
     }
   }

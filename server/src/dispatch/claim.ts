@@ -387,7 +387,8 @@ export class Claimer {
       const from = taken.runs.length;
       const some = { ...order, lanes, slots: order.slots.slice(from) };
       if (some.slots.length === 0) break;
-      const { runs, more } = lanes[0]?.keyed === true ? await this.#takeKeyed(some) : await this.#takePlain(group, some);
+      const { runs, more } =
+        lanes[0]?.keyed === true ? await this.#takeKeyed(some) : await this.#takePlain(group, some);
       taken.runs.push(...(from === 0 ? runs : runs.map((run) => ({ ...run, slot: from + run.slot }))));
       if (!more) continue;
       taken.left = lanes[0]?.rank ?? 0;
@@ -405,8 +406,9 @@ export class Claimer {
   }
 
   async #takeKeyed(order: ClaimOrder): Promise<{ runs: ClaimedRun[]; more: boolean }> {
-    const { db, onKeys } = this.#options;
+    const { db, onKeys, metrics } = this.#options;
     const { runs, filed, more } = await claimKeyed(db, order);
+    metrics.runsAdmitted.inc(runs.length);
     for (const { lane_id, fence } of filed) this.#lowWater.taken(order.segment, lane_id, Number(fence));
     // Meanwhile a place may have become free, of which nobody could have told those that were just filed.
     if (filed.length > 0)

@@ -24,7 +24,10 @@ export interface ServedLanes {
 
 export function serveLanes(worker: WorkerDescription, lanes: Lanes, flow: FlowTable): ServedLanes {
   const served = [...lanes.all()]
-    .filter((lane) => (!lanes.isEntry(lane) || isKeyed(lane, lanes, flow)) && serves(worker, lane) && flow.stateOf(lane) === 'open')
+    .filter(
+      (lane) =>
+        (!lanes.isEntry(lane) || isKeyed(lane, lanes, flow)) && serves(worker, lane) && flow.stateOf(lane) === 'open',
+    )
     .map((lane) => ({ lane, turn: worker.queues?.indexOf(lane.queue) ?? 0 }))
     .sort((a, b) => a.turn - b.turn || b.lane.priority - a.lane.priority || a.lane.lane_id - b.lane.lane_id);
   let rank = 0;

@@ -80,7 +80,8 @@ function takeKeyed(order: ClaimOrder): ReturnType<typeof sql> {
   const { segment, lanes, slots, lease_id } = order;
   const one = onlySession(slots);
   const ours = part`segment = ${segment}::smallint`;
-  const place = part`array_position(${int4s(lanes, (lane) => lane.lane_id)}::integer[], t.lane_id)`;
+  const laneIds = int4s(lanes, (lane) => lane.lane_id);
+  const place = lanes.length === 1 ? part`1` : part`array_position(${laneIds}::integer[], t.lane_id)`;
   const none = part`null, null, null, null, null, null, null, null`;
   return sql`
     with taken as (${takeReady(order)}),
@@ -120,16 +121,17 @@ function takeKeyed(order: ClaimOrder): ReturnType<typeof sql> {
 
 /**
  * The last turn of the key `a.key` that a claim may let start: none when others wait under it, or when it has a rate or a
- * pause; as its own limit says, else the default.
+ * pause; as its own limit says, else the default. What the segment has none of is not looked for.
  */
 function mostUnder(ours: Fragment): Fragment {
   const most = part`case when k.rate_units is not null or k.blocked_until > now() then 0
                          when k.own then coalesce(k.max_concurrency, ${anyNumber}) end`;
   const filed = part`from punctual.waiting w where w.${ours} and w.reason = 'limit'`;
+  const limits = part`from punctual.key_limits k where k.${ours}`;
   return part`case
         when exists (select ${filed}) and (select true ${filed} and w.key = a.key limit 1) then 0
-        else coalesce((select ${most} from punctual.key_limits k where k.${ours} and k.key = a.key),
-                      (select ${most} from punctual.key_limits k where k.${ours} and k.key = '*'), ${anyNumber})
+        else coalesce(case when exists (select ${limits} and k.key <> '*') then (select ${most} ${limits} and k.key = a.key) end,
+                      (select ${most} ${limits} and k.key = '*'), ${anyNumber})
       end`;
 }
 
