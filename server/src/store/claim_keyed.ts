@@ -21,7 +21,7 @@ import {
   takeReady,
 } from './claim.ts';
 import type { Database, Queryable } from './database.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { type Fragment, part, sql, theOne } from './sql.ts';
 
 export interface KeyedClaim {
   runs: ClaimedRun[];
@@ -86,7 +86,8 @@ function takeKeyed(order: ClaimOrder): ReturnType<typeof sql> {
   return sql`
     with taken as (${takeReady(order)}),
     asking as (
-      select t.*, ${place} as place, (select j.concurrency_key from punctual.jobs j where j.${ours} and j.job_id = t.job_id) as key
+      select t.*, ${place} as place,
+             (select j.concurrency_key from punctual.jobs j where j.${ours} and ${theOne(part`j.job_id`, part`t.job_id`)}) as key
       from taken t
       union all
       select r.segment, ${none}, 0, r.key from punctual.running r where r.${ours} and r.key is not null
