@@ -336,10 +336,7 @@ describe('two at once', () => {
     const { first, second, secondWaited } = await raceOn(
       db,
       (tx) => claim(within(tx)),
-      async () => {
-        await book.query(`insert into punctual.key_limits (segment, key) values (0, 'other') on conflict do nothing`);
-        return admit(db, ['k']);
-      },
+      () => admit(db, ['k']),
     );
     assert.deepEqual([first.runs.length, second.admitted, secondWaited], [1, 0, true]);
     await whole();
@@ -365,8 +362,7 @@ describe('two at once', () => {
 
   test('a settle that is not committed gives no place; whoever asks after both finds who was filed', async () => {
     await limitTo(1);
-    const [one, two] = await submitMany(1);
-    assert.equal(two, undefined);
+    const [one] = await submitMany(1);
     await claim();
     const { first, second } = await raceOn(
       db,
