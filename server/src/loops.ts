@@ -260,6 +260,8 @@ export function startLoops({
     claimer.wake([segment]);
     announcer.say({ segments: [segment] });
   };
+  const askKeys = start({ name: 'places', everyMs: hourMs, pass: () => admitter.askKeys() });
+  admitter.onKeys = () => askKeys.wake();
   start({
     name: 'tend keys',
     everyMs: hourMs,

@@ -122,6 +122,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const admitter = new Admitter({
     db,
     lanes,
+    flow,
     segments: Array.from({ length: segments }, (_, i) => i),
     metrics,
     pollIntervalMs: config.poll_interval_ms,
@@ -147,8 +148,12 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     awaited: (segment) => loops.awaited(segment),
     onRefill: () => loops.refillSoon(),
     onClaimed: (segment, runs) => admitter.claimed(segment, runs),
+    onKeys: (segment, keys) => admitter.perhaps(segment, keys),
   });
-  flow.onChange = () => claimer.wakeAll();
+  flow.onChange = () => {
+    claimer.wakeAll();
+    admitter.wakeAll();
+  };
   const flowChanged = (): void => {
     loops.flowChanged();
     announcer.say({ flow: 'changed' });
@@ -170,8 +175,9 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     vault,
     onCreated: ({ ready, lane, entry, waiting, nextMs }) => {
       if (nextMs !== null) loops.dueWithin(nextMs, waiting);
-      if (ready.size > 0) claimer.wake(ready, { lane });
-      if (ready.size > 0) announcer.say({ segments: ready });
+      const due = entry.size === 0 ? ready : new Set([...ready, ...entry]);
+      if (due.size > 0) claimer.wake(due, { lane });
+      if (due.size > 0) announcer.say({ segments: due });
       if (entry.size > 0) admitter.wake(entry);
       if (nextMs !== null) announcer.say({ nextMs });
     },
@@ -238,6 +244,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       if (outcomes.length > 0) stats.touch();
       followers.ended(outcomes.map(({ run_id }) => run_id));
       admitter.left(outcomes);
+      for (const { segment, keys } of settled.keys) admitter.perhaps(segment, keys);
       tell({ segments: settled.ready, nextMs: settled.nextMs });
       loops.ended(settled.further);
       for (const { segment, runIds } of settled.settled) loops.runsEnded(segment, runIds);

@@ -210,6 +210,116 @@ describe('limits of keys', () => {
   });
 });
 
+describe('runs that start straight from their entry lane', () => {
+  test('hold their place by running; who waits for it goes as soon as it is free, on whichever server it was', async () => {
+    const gates = gate();
+    const hold: Handler = (run, ctx) => gates.enter(run.name, ctx.signal);
+    await using house = await openHouse({ servers: 2 });
+    const [one, two] = house.servers.map((server) => server.url) as [string, string];
+    await house.client.limits.put('k', { max_concurrency: 1 });
+    await house.addWorker({ work: hold }, { url: one });
+    const [first] = await create(house, [keyed('k', { name: 'first' })]);
+    await gates.entered('first');
+    assert.deepEqual([await house.count('running', `where key = 'k'`), await house.count('key_holds')], [1, 0]);
+    await house.addWorker({ work: hold, other: hold }, { url: two });
+    await create(house, [keyed('k', { name: 'second', type: 'other' })]);
+    await eventually(async () => assert.equal(await house.count('waiting', `where key = 'k'`), 1));
+    const { latest_run } = await house.client.jobs.status(first ?? '');
+    assert.deepEqual((await house.client.limits.get('k')).holders, [latest_run?.run_id]);
+    const freedAt = performance.now();
+    gates.open('first');
+    await gates.entered('second');
+    assert.ok(performance.now() - freedAt < 1000, 'it took longer than a second');
+    gates.open('second');
+    await allEnded(house, 2);
+  });
+
+  test('thousands of keys of one run each are never admitted: nothing is written but their start and end', async () => {
+    await using house = await openHouse({ segments: 4, workers: 1, slots: 200, handlers: { work: async () => {} } });
+    await house.client.limits.put('*', { max_concurrency: 1 });
+    await create(
+      house,
+      Array.from({ length: 3000 }, (_, i) => keyed(`k${i}`)),
+    );
+    await allEnded(house, 3000);
+    assert.equal(await house.count('key_limits', `where key <> '*'`), 0);
+    assert.equal(await house.count('key_holds'), 0);
+  });
+
+  test('a run behind a closed gate has no place: others of its key go, and it goes when the gate is open', async () => {
+    await using house = await openHouse({ workers: 1, handlers: { work: async () => {}, shut: async () => {} } });
+    await house.client.limits.put('k', { max_concurrency: 1 });
+    await house.client.gates.set('type', 'shut', { state: 'hold' });
+    await pause(1000);
+    await create(house, [keyed('k', { type: 'shut' }), keyed('k')]);
+    await allEnded(house, 1);
+    assert.equal((await house.client.limits.get('k')).in_use, 0);
+    await house.client.gates.set('type', 'shut', { state: 'open' });
+    await allEnded(house, 2);
+  });
+
+  test('a run whose type is limited as well is admitted first, and is counted by both', async () => {
+    const { handler, most } = watched(() => pause(5));
+    await using house = await openHouse({ servers: 2, segments: 2 });
+    for (const { url } of house.servers) await house.addWorker({ work: handler, other: handler }, { url, slots: 20 });
+    await house.client.limits.put('k', { max_concurrency: 2 });
+    // Set while runs come in: those that are in entry lanes then are left to the admitter.
+    const jobs = Array.from({ length: 60 }, (_, i) => keyed('k', { type: i % 2 ? 'work' : 'other' }));
+    await create(house, jobs.slice(0, 20));
+    await house.client.limits.setLane('type', 'work', { max_concurrency: 1 });
+    await create(house, jobs.slice(20));
+    await allEnded(house, 60);
+    assert.equal(most.get('k'), 2);
+  });
+
+  test('a breaker lets one of them through its gate', async () => {
+    let healthy = false;
+    await using house = await openHouse({
+      workers: 1,
+      handlers: {
+        work: async () => {
+          if (!healthy) throw new Error('down');
+        },
+      },
+    });
+    await house.client.breakers.set('work', { error_rate: 0.5, min_attempts: 10, cool_down_ms: 1_000 });
+    await pause(1000);
+    const some = Array.from({ length: 12 }, (_, i) => keyed(`k${i}`, { max_retries: 0 }));
+    await create(house, some);
+    await eventually(async () => assert.equal((await house.client.gates.list()).gates[0]?.state, 'hold'));
+    healthy = true;
+    await create(house, some);
+    await allEnded(house, 24);
+  });
+
+  test('runs with keys and runs without take turns at one priority, and a higher priority goes first', async () => {
+    const order: string[] = [];
+    const gates = gate();
+    await using house = await openHouse({
+      segments: 1,
+      workers: 1,
+      slots: 1,
+      handlers: {
+        first: (run, ctx) => gates.enter(run.name, ctx.signal),
+        work: async (run) => {
+          order.push(run.name);
+        },
+      },
+    });
+    await house.client.jobs.create({ type: 'first', name: 'first' });
+    await gates.entered('first');
+    const plain = Array.from({ length: 30 }, () => ({ type: 'work', name: 'plain' }));
+    const withKeys = Array.from({ length: 30 }, (_, i) => keyed(`k${i}`, { name: 'keyed' }));
+    await create(house, [...plain, ...withKeys, keyed('urgent', { name: 'urgent', priority: 9 })]);
+    gates.open('first');
+    await allEnded(house, 62);
+    assert.equal(order[0], 'urgent');
+    const half = order.slice(1, 31);
+    for (const kind of ['plain', 'keyed'])
+      assert.ok(half.filter((name) => name === kind).length > 5, `of the first half: ${half.join(' ')}`);
+  });
+});
+
 describe('fair queues', () => {
   test('while one user has twenty thousand due runs, the job of another starts within two seconds', async () => {
     const started = new Map<string, number>();

@@ -1,7 +1,11 @@
-// Admission on this server: which segments to look at, and when. A pass (store/admit.ts) takes runs from entry lanes, gives
-// them places under their keys or files them, and lets those go for which places became free. Any number of servers may do
-// it at once. Woken when runs reach entry lanes, when places may have become free, when limits changed and when a bucket has
-// filled up; `tend` finds what nobody woke it for.
+// Admission on this server: which segments to look at, and when. A pass (store/admit.ts) takes runs from the entry lanes that
+// claims leave to it, gives them places under their keys or files them, and lets those go for which places became free. Any
+// number of servers may do it at once. Woken when runs reach entry lanes, when places may have become free, when limits
+// changed and when a bucket has filled up; `tend` finds what nobody woke it for.
+//
+// Claims start most runs with keys themselves and file the others; places of the former become free without a word. So of
+// every key under which a claim filed somebody or a run that held a place by running left, it is asked, after that was
+// committed, whether somebody waits there for whom there is room (`askKeys`): whichever comes last finds both.
 import { monotonicMs } from '../base/clock.ts';
 import { segmentOf } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
@@ -9,13 +13,16 @@ import { admitRuns, nextLooks } from '../store/admit.ts';
 import type { Fair } from '../store/admit_keys.ts';
 import type { Database } from '../store/database.ts';
 import { listFairQueues } from '../store/fair_queues.ts';
-import { findNeglected, pruneKeys } from '../store/key_limits.ts';
-import type { Lanes } from '../store/lanes.ts';
+import { findNeglected, keysWithRoom, pruneKeys } from '../store/key_limits.ts';
+import type { Lane, Lanes } from '../store/lanes.ts';
+import type { Flow } from './flow.ts';
 import { LowWater } from './low_water.ts';
+import { isKeyed } from './served_lanes.ts';
 
 export interface AdmitterParts {
   db: Database;
   lanes: Lanes;
+  flow: Flow;
   segments: readonly number[];
   metrics: Metrics;
   pollIntervalMs: number;
@@ -37,6 +44,8 @@ const pruneEveryMs = 60_000;
 export class Admitter {
   readonly #parts: AdmitterParts;
   readonly #news = new Map<number, News>();
+  /** Keys by segment under which there may be room for somebody who waits. */
+  readonly #perhaps = new Map<number, Set<string>>();
   readonly #lowWater = new LowWater();
   readonly #deepAt = new Map<number, number>();
   /** Segments in which runs hold places, as far as is known. */
@@ -47,6 +56,8 @@ export class Admitter {
   #pruneAt = 0;
   /** Told where to look soon. */
   onWake: (segments: Iterable<number>) => void = () => {};
+  /** Told that there are keys to ask about. */
+  onKeys: () => void = () => {};
   /** Told where runs became ready for workers. */
   onAdmitted: (segment: number) => void = () => {};
 
@@ -61,7 +72,33 @@ export class Admitter {
 
   /** Runs became ready in these segments, perhaps in entry lanes. */
   wake(segments: Iterable<number>): void {
-    if (this.#parts.lanes.entries.lanes.length > 0) this.onWake(segments);
+    if (this.#entries().length > 0) this.onWake(segments);
+  }
+
+  /** Other rules hold for lanes: some may now be left to it. */
+  wakeAll(): void {
+    this.wake(this.#parts.segments);
+  }
+
+  /** Under these keys a claim filed somebody, or a run that held a place by running has left. */
+  perhaps(segment: number, keys: Iterable<string>): void {
+    let known = this.#perhaps.get(segment);
+    if (known === undefined) this.#perhaps.set(segment, (known = new Set()));
+    for (const key of keys) if (known.size < maxNews) known.add(key);
+    this.onKeys();
+  }
+
+  /** Looks at those of the keys it was told of under which somebody waits and there is room. */
+  async askKeys(): Promise<void> {
+    for (const [segment, keys] of this.#perhaps) {
+      this.#perhaps.delete(segment);
+      try {
+        for (const key of await keysWithRoom(this.#parts.db, segment, [...keys])) this.changed(segment, key);
+      } catch (error) {
+        this.perhaps(segment, keys);
+        throw error;
+      }
+    }
   }
 
   /** These runs ended, wait again, or were taken by workers: those that held a place may have given it up. */
@@ -145,7 +182,7 @@ export class Admitter {
     return (monotonicMs() - begun) * restFactor;
   }
 
-  /** The limit of a key has changed. */
+  /** The limit of a key has changed, or there is room under it for somebody who waits. */
   changed(segment: number, key: string): void {
     this.#newsOf(segment).keys.add(key);
     this.onWake([segment]);
@@ -174,8 +211,14 @@ export class Admitter {
     return monotonicMs() >= (this.#deepAt.get(segment) ?? 0);
   }
 
+  /** The entries that claims do not take from themselves. */
+  #entries(): readonly Lane[] {
+    const { lanes, flow } = this.#parts;
+    return lanes.entries.lanes.filter((lane) => !isKeyed(lane, lanes, flow.table));
+  }
+
   #entriesOf(segment: number, deep: boolean): { lane_id: number; after: number }[] {
-    return this.#parts.lanes.entries.lanes.map(({ lane_id }) => ({
+    return this.#entries().map(({ lane_id }) => ({
       lane_id,
       after: deep ? 0 : this.#lowWater.of(segment, lane_id),
     }));

@@ -2,7 +2,8 @@
 // time, where there may be work, the best lanes of all segments first (hot_segments.ts). Woken by submits, due runs,
 // returned runs, other servers, and once a poll interval for all segments: a lost wake costs latency, never work.
 //
-// Lanes under a limit are claimed by a statement that asks for room (store/claim_limited.ts). When there is none the
+// Runs with keys are claimed by a statement that files those for which there is no place (store/claim_keyed.ts); the admitter
+// is told of their keys. Lanes under a limit are claimed by a statement that asks for room (store/claim_limited.ts). When there is none the
 // segment is starved: it is looked at again when a place or a unit of the rate is free, or at the next poll.
 import { monotonicMs } from '../base/clock.ts';
 import { newToken } from '../base/ids.ts';
@@ -12,14 +13,24 @@ import type { Vault } from '../base/vault.ts';
 import type { FlowTable } from '../rules/flow.ts';
 import { keptBy } from '../store/checkpoints.ts';
 import { type ClaimedRun, type ClaimOrder, claimRuns } from '../store/claim.ts';
+import { claimKeyed } from '../store/claim_keyed.ts';
 import { claimLimited } from '../store/claim_limited.ts';
 import type { Database } from '../store/database.ts';
-import type { Lanes } from '../store/lanes.ts';
+import type { Lane, Lanes } from '../store/lanes.ts';
 import type { Flow } from './flow.ts';
 import { compareSoon, Granter } from './grant.ts';
 import { HotSegments } from './hot_segments.ts';
 import { LowWater } from './low_water.ts';
-import { isLimited, lanesUpTo, type ServedLane, type ServedLanes, serveLanes, serves } from './served_lanes.ts';
+import {
+  byStatement,
+  isKeyed,
+  isLimited,
+  lanesUpTo,
+  type ServedLane,
+  type ServedLanes,
+  serveLanes,
+  serves,
+} from './served_lanes.ts';
 import { freeSlots, type Session } from './sessions.ts';
 import type { Starts } from './starts.ts';
 
@@ -36,6 +47,8 @@ export interface ClaimerOptions {
   onRefill: () => void;
   /** Told what was taken out of `ready`. */
   onClaimed?: (segment: number, runs: readonly ClaimedRun[]) => void;
+  /** Told of keys under which runs may wait for which there is room. */
+  onKeys: (segment: number, keys: Iterable<string>) => void;
   /** Do jobs depend on runs of this segment? */
   awaited: (segment: number) => boolean;
 }
@@ -64,6 +77,14 @@ interface Group {
   behind: Set<number>;
   /** Segments in which a limit left no room. */
   starved: Set<number>;
+}
+
+type ServedOrder = Omit<ClaimOrder, 'lanes'> & { lanes: readonly (ServedLane & { after: number })[] };
+
+interface Taken {
+  runs: ClaimedRun[];
+  /** The rank of lanes in which more was left than was looked at, although slots were. */
+  left: number | null;
 }
 
 export interface Reservation {
@@ -262,15 +283,14 @@ export class Claimer {
   async startOne(type: string): Promise<string | null> {
     const idle = this.#idleFor(type);
     if (idle === null) return null;
-    const { session, laneIds } = idle;
-    const lanes = laneIds.map((lane_id) => ({ lane_id, after: 0 }));
+    const { session, lanes } = idle;
     const slots = [session];
     for (const segment of this.#all) {
       session.reserved++;
       const lease_id = newToken();
       try {
         const order = { segment, lanes, slots, lease_id };
-        const runs = await this.#withKept(segment, await claimRuns(this.#options.db, order));
+        const runs = await this.#withKept(segment, await this.#takeOne(order));
         release(slots);
         await this.#granter.grant(runs, { lease_id, slots, by: null });
         if (runs[0] !== undefined) return runs[0].run_id;
@@ -282,14 +302,25 @@ export class Claimer {
     return null;
   }
 
-  #idleFor(type: string): { session: Session; laneIds: number[] } | null {
+  async #takeOne(order: Omit<ClaimOrder, 'lanes'> & { lanes: readonly Lane[] }): Promise<ClaimedRun[]> {
+    const { db, lanes: all } = this.#options;
+    const some = (keyed: boolean) =>
+      order.lanes.flatMap((lane) => (all.isEntry(lane) === keyed ? [{ lane_id: lane.lane_id, after: 0 }] : []));
+    const plain = some(false);
+    const runs = plain.length === 0 ? [] : await claimRuns(db, { ...order, lanes: plain });
+    const keyed = runs.length > 0 ? [] : some(true);
+    return keyed.length === 0 ? runs : (await this.#takeKeyed({ ...order, lanes: keyed })).runs;
+  }
+
+  #idleFor(type: string): { session: Session; lanes: Lane[] } | null {
     for (const group of this.#groups.values())
       for (const session of group.sessions) {
         const { worker } = session;
         if (worker === null || freeSlots(session) === 0) continue;
-        const { lanes: all } = this.#options;
-        const lanes = [...all.all()].filter((lane) => lane.type === type && !all.isEntry(lane) && serves(worker, lane));
-        if (lanes.length > 0) return { session, laneIds: lanes.map((lane) => lane.lane_id) };
+        const { lanes: all, flow } = this.#options;
+        const claimable = (lane: Lane): boolean => !all.isEntry(lane) || isKeyed(lane, all, flow.table);
+        const lanes = [...all.all()].filter((lane) => lane.type === type && claimable(lane) && serves(worker, lane));
+        if (lanes.length > 0) return { session, lanes };
       }
     return null;
   }
@@ -318,7 +349,8 @@ export class Claimer {
     const by = this.#options.flow.table;
     try {
       const order = { segment, lanes, slots, lease_id };
-      const runs = lanes.length === 0 ? [] : await this.#withKept(segment, await this.#take(group, order));
+      const taken = await this.#take(group, order);
+      const runs = await this.#withKept(segment, taken.runs);
       if (deep && all) {
         group.deep.delete(segment);
         group.deepAfter.set(segment, restAfter(begun, monotonicMs()));
@@ -327,9 +359,10 @@ export class Claimer {
       for (const run of runs) this.#lowWater.taken(segment, run.lane_id, Number(run.fence));
       this.#options.onClaimed?.(segment, runs);
       const full = runs.length === slots.length;
-      if (full) group.behind.add(segment);
+      if (full || taken.left !== null) group.behind.add(segment);
       else if (all) group.behind.delete(segment);
       await this.#granter.grant(runs, { lease_id, slots, by });
+      if (taken.left !== null) return taken.left;
       if (full) return Math.max(...runs.map((run) => served.rankOf.get(run.lane_id) ?? 0));
       return all ? null : upTo + 1;
     } catch (error) {
@@ -347,15 +380,43 @@ export class Claimer {
     return kept.size === 0 ? runs : runs.map((run) => ({ ...run, kept: kept.get(run.run_id) }));
   }
 
-  async #take(
-    group: Group,
-    order: Omit<ClaimOrder, 'lanes'> & { lanes: readonly (ServedLane & { after: number })[] },
-  ): Promise<ClaimedRun[]> {
-    if (!order.lanes.some(isLimited)) return claimRuns(this.#options.db, order);
+  /** Lanes in their order, until the slots are taken. */
+  async #take(group: Group, order: ServedOrder): Promise<Taken> {
+    const taken: Taken = { runs: [], left: null };
+    for (const lanes of byStatement(order.lanes)) {
+      const from = taken.runs.length;
+      const some = { ...order, lanes, slots: order.slots.slice(from) };
+      if (some.slots.length === 0) break;
+      const { runs, more } =
+        lanes[0]?.keyed === true ? await this.#takeKeyed(some) : await this.#takePlain(group, some);
+      taken.runs.push(...(from === 0 ? runs : runs.map((run) => ({ ...run, slot: from + run.slot }))));
+      if (!more) continue;
+      taken.left = lanes[0]?.rank ?? 0;
+      break;
+    }
+    return taken;
+  }
+
+  async #takePlain(group: Group, order: ServedOrder): Promise<{ runs: ClaimedRun[]; more: boolean }> {
+    if (!order.lanes.some(isLimited)) return { runs: await claimRuns(this.#options.db, order), more: false };
     const { runs, cut, refillMs } = await claimLimited(this.#options.db, order);
     if (cut) group.starved.add(order.segment);
     if (refillMs !== null) this.#refillIn(refillMs);
-    return runs;
+    return { runs, more: false };
+  }
+
+  async #takeKeyed(order: ClaimOrder): Promise<{ runs: ClaimedRun[]; more: boolean }> {
+    const { db, onKeys, metrics } = this.#options;
+    const { runs, filed, more } = await claimKeyed(db, order);
+    metrics.runsAdmitted.inc(runs.length);
+    for (const { lane_id, fence } of filed) this.#lowWater.taken(order.segment, lane_id, Number(fence));
+    // Meanwhile a place may have become free, of which nobody could have told those that were just filed.
+    if (filed.length > 0)
+      onKeys(
+        order.segment,
+        filed.map((run) => run.key),
+      );
+    return { runs, more };
   }
 
   #refillIn(ms: number): void {

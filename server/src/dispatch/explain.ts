@@ -42,7 +42,9 @@ async function gather(parts: ExplainParts, run: Run, standing: Standing, now_ms:
   const job = await getJob(db, job_id);
   const attempts = reason === 'retry' ? await listAttempts(db, run) : [];
   const others = reason === 'overlap' ? (await liveRunIds(db, job_id)).filter((id) => id !== run_id) : [];
-  const filed = reason === 'limit' ? standing.key : null;
+  // One that is ready in an entry lane has not asked for a place yet: it is told what it would find.
+  const asks = standing.state === 'ready' && parts.lanes.isEntry(parts.lanes.get(standing.lane_id));
+  const filed = reason === 'limit' ? standing.key : asks ? (job?.concurrency_key ?? null) : null;
   const fair = filed?.startsWith('user ') === true ? filed.split(' ') : null;
   return {
     now_ms,
@@ -61,7 +63,7 @@ async function gather(parts: ExplainParts, run: Run, standing: Standing, now_ms:
 
 async function gatherReady({ db, lanes, allSegments }: ExplainParts, standing: Standing): Promise<ReadyFacts> {
   const lane = lanes.get(standing.lane_id);
-  const ofQueue = [...lanes.all()].filter((one) => one.queue === lane.queue && !lanes.isEntry(one));
+  const ofQueue = [...lanes.all()].filter((one) => one.queue === lane.queue);
   const idsOf = (some: readonly Lane[]): number[] => some.map((one) => one.lane_id);
   const better = idsOf(ofQueue.filter((one) => one.priority > lane.priority));
   const [gates, laneLimits, workers, ahead, started] = await Promise.all([

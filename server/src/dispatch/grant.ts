@@ -37,6 +37,8 @@ export interface GranterParts {
   awaited: (segment: number) => boolean;
   /** Told that runs of a segment were put back. */
   onPutBack: (segment: number) => void;
+  /** Told of keys under which places became free. */
+  onKeys: (segment: number, keys: Iterable<string>) => void;
 }
 
 export interface GrantOrder {
@@ -125,11 +127,12 @@ export class Granter {
   }
 
   async #putBack(astray: readonly Settlement[], slots: readonly Session[]): Promise<void> {
-    const { db, log, onPutBack } = this.#parts;
+    const { db, log, onPutBack, onKeys } = this.#parts;
     for (const [segment, settlements] of groupBySegment(astray, (settlement) => settlement.run_id)) {
       try {
-        await settleRuns(db, segment, settlements);
+        const keys = (await settleRuns(db, segment, settlements)).flatMap(({ key }) => key ?? []);
         onPutBack(segment);
+        if (keys.length > 0) onKeys(segment, keys);
       } catch (error) {
         // They stand under a session that has ended, where the reaper finds them, or that does not know them and will be asked.
         for (const session of new Set(slots)) compareSoon(session);

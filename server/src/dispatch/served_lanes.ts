@@ -8,6 +8,8 @@ import type { Lane, Lanes } from '../store/lanes.ts';
 export interface ServedLane {
   lane_id: number;
   rank: number;
+  /** Its runs have keys: they are claimed by a statement of their own (store/claim_keyed.ts). */
+  keyed: boolean;
   limits: { queue: LimitKey | null; type: LimitKey | null };
 }
 
@@ -15,28 +17,38 @@ export interface ServedLanes {
   /** In the order of their ranks. */
   lanes: readonly ServedLane[];
   rankOf: ReadonlyMap<number, number>;
-  /** Lanes without limits: their runs may be handed over without asking anybody. */
+  /** Lanes without limits and keys: their runs may be handed over without asking anybody. */
   free: ReadonlySet<number>;
   worstRank: number;
 }
 
 export function serveLanes(worker: WorkerDescription, lanes: Lanes, flow: FlowTable): ServedLanes {
   const served = [...lanes.all()]
-    .filter((lane) => !lanes.isEntry(lane) && serves(worker, lane) && flow.stateOf(lane) === 'open')
+    .filter(
+      (lane) =>
+        (!lanes.isEntry(lane) || isKeyed(lane, lanes, flow)) && serves(worker, lane) && flow.stateOf(lane) === 'open',
+    )
     .map((lane) => ({ lane, turn: worker.queues?.indexOf(lane.queue) ?? 0 }))
     .sort((a, b) => a.turn - b.turn || b.lane.priority - a.lane.priority || a.lane.lane_id - b.lane.lane_id);
   let rank = 0;
   const ranked = served.map(({ lane, turn }, i): ServedLane => {
     const before = served[i - 1];
     if (before !== undefined && (before.turn !== turn || before.lane.priority !== lane.priority)) rank++;
-    return { lane_id: lane.lane_id, rank, limits: flow.limitsOf(lane) };
+    return { lane_id: lane.lane_id, rank, keyed: lanes.isEntry(lane), limits: flow.limitsOf(lane) };
   });
   return {
     lanes: ranked,
     rankOf: new Map(ranked.map((lane) => [lane.lane_id, lane.rank])),
-    free: new Set(ranked.flatMap((lane) => (isLimited(lane) ? [] : [lane.lane_id]))),
+    free: new Set(ranked.flatMap((lane) => (isLimited(lane) || lane.keyed ? [] : [lane.lane_id]))),
     worstRank: rank,
   };
+}
+
+/** Do claims take the runs of this entry lane themselves? Not those that have a limit beside their key: they are admitted first. */
+export function isKeyed(lane: Lane, lanes: Lanes, flow: FlowTable): boolean {
+  if (lane.stage !== 'entry' || lanes.isFair(lane.queue)) return false;
+  const { queue, type } = flow.limitsOf(lane);
+  return queue === null && type === null;
 }
 
 export function isLimited({ limits }: ServedLane): boolean {
@@ -51,7 +63,10 @@ export function serves(worker: Offer, lane: Lane): boolean {
   return lane.executor === 'handler' ? worker.types.includes(lane.type) : worker.executors.includes(lane.executor);
 }
 
-/** The lanes up to a rank, those of one rank beginning with another one each turn, so that none of them starves. */
+/**
+ * The lanes up to a rank, those of one rank beginning with another one each turn, so that none of them starves. Those with
+ * keys stand together, so that one statement takes them all.
+ */
 export function lanesUpTo({ lanes }: ServedLanes, upTo: number, turn: number): ServedLane[] {
   const taken: ServedLane[] = [];
   for (let from = 0; from < lanes.length; ) {
@@ -61,8 +76,21 @@ export function lanesUpTo({ lanes }: ServedLanes, upTo: number, turn: number): S
     while (lanes[to]?.rank === rank) to++;
     const same = lanes.slice(from, to);
     const first = turn % same.length;
-    taken.push(...same.slice(first), ...same.slice(0, first));
+    const turned = [...same.slice(first), ...same.slice(0, first)];
+    const keyed = turned[0]?.keyed;
+    taken.push(...turned.filter((lane) => lane.keyed === keyed), ...turned.filter((lane) => lane.keyed !== keyed));
     from = to;
   }
   return taken;
+}
+
+/** In the order given, those together that one statement can take. */
+export function byStatement<L extends ServedLane>(lanes: readonly L[]): L[][] {
+  const groups: L[][] = [];
+  for (const lane of lanes) {
+    const last = groups.at(-1);
+    if (last?.[0]?.keyed === lane.keyed) last.push(lane);
+    else groups.push([lane]);
+  }
+  return groups;
 }

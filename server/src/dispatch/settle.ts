@@ -17,6 +17,7 @@ import {
   findSettled,
   type Lease,
   readFailing,
+  type SettledLease,
   type Settlement,
   type Success,
   settleRuns,
@@ -36,6 +37,8 @@ export interface Settled {
   further: EndedJob[];
   /** Runs that were settled, most of which have ended, by segment. */
   settled: { segment: number; runIds: string[] }[];
+  /** Keys under which runs held places by running, by segment. */
+  keys: { segment: number; keys: string[] }[];
 }
 
 interface Parts {
@@ -50,7 +53,7 @@ export async function settleOutcomes(
   seal: Sealer = unsealed,
 ): Promise<Settled> {
   const parts = { ...given, seal };
-  const settled: Settled = { refused: [], ready: new Set(), nextMs: null, further: [], settled: [] };
+  const settled: Settled = { refused: [], ready: new Set(), nextMs: null, further: [], settled: [], keys: [] };
   const work: Promise<void>[] = [];
   for (const [segment, group] of groupBySegment(outcomes, (outcome) => outcome.run_id)) {
     if (segment >= parts.segments) {
@@ -74,7 +77,8 @@ async function succeed(
   settled: Settled,
 ): Promise<void> {
   const successes = outcomes.map(({ run_id, lease_id, result }) => toSuccess({ run_id, lease_id }, result, seal));
-  const { settled: applied, further } = await settleSuccesses(db, segment, successes);
+  const { settled: applied, further, keys } = await settleSuccesses(db, segment, successes);
+  if (keys.length > 0) settled.keys.push({ segment, keys });
   metrics.runsEnded.inc({ outcome: 'success' }, applied);
   settled.further.push(...further);
   settled.settled.push({ segment, runIds: successes.map((success) => success.run_id) });
@@ -89,8 +93,7 @@ async function settleOthers(
 ): Promise<void> {
   const settlements = await decide(db, segment, outcomes, seal);
   const leases = await settleRuns(db, segment, settlements);
-  for (const { further_of } of leases) if (further_of !== null) settled.further.push(toEndedJob(further_of));
-  settled.settled.push({ segment, runIds: leases.map((lease) => lease.run_id) });
+  noteLeases(settled, segment, leases);
   const applied = new Set(leases.map(leaseText));
   const missed = outcomes.filter((outcome) => outcome.status !== 'RELEASED' && !applied.has(leaseText(outcome)));
   if (missed.length > 0) await lookUp(db, segment, missed, settled);
@@ -104,10 +107,16 @@ async function settleOthers(
 /** Leases that matched nothing: settled before, and then perhaps nobody has heard of that end; or refused by the fence. */
 async function lookUp(db: Queryable, segment: number, leases: readonly Lease[], settled: Settled): Promise<void> {
   const before = await findSettled(db, segment, leases);
-  for (const { further_of } of before) if (further_of !== null) settled.further.push(toEndedJob(further_of));
-  settled.settled.push({ segment, runIds: before.map((lease) => lease.run_id) });
+  noteLeases(settled, segment, before);
   const known = new Set(before.map(leaseText));
   settled.refused.push(...leases.filter((lease) => !known.has(leaseText(lease))));
+}
+
+function noteLeases(settled: Settled, segment: number, leases: readonly SettledLease[]): void {
+  for (const { further_of } of leases) if (further_of !== null) settled.further.push(toEndedJob(further_of));
+  settled.settled.push({ segment, runIds: leases.map((lease) => lease.run_id) });
+  const keys = leases.flatMap(({ key }) => key ?? []);
+  if (keys.length > 0) settled.keys.push({ segment, keys });
 }
 
 function note(settled: Settled, segment: number, settlement: Settlement): void {

@@ -13,7 +13,7 @@ export interface WaitFacts {
   /** Other runs of its job that have not ended. */
   others: readonly string[];
   needs: readonly { run_id: string; on: string }[];
-  /** The key it is filed under, and how that is used. */
+  /** The key it is filed under, or will ask for a place, and how that is used. */
   key: KeyUse | null;
   /** Of a fair queue: the user whose share is used up. */
   fair: { queue: string; user: string } | null;
@@ -73,7 +73,7 @@ function waitReasons(facts: WaitFacts): WaitReason[] {
     case 'limit':
       return limitReasons(facts);
     default:
-      return [];
+      return facts.key === null ? [] : keyReasons(facts.key, facts.now_ms);
   }
 }
 
@@ -97,14 +97,25 @@ function limitReasons({ key, fair, now_ms }: WaitFacts): WaitReason[] {
       },
     ];
   if (key === null) return [];
-  const name = `key ${key.key}${key.source === 'default' ? ' (by the default limit)' : ''}`;
+  const reasons = keyReasons(key, now_ms);
+  if (reasons.length > 0) return reasons;
+  const text = `It waits for a place under ${nameOf(key)}, behind others or until the next look.`;
+  return [{ code: 'key_limit', text, run_ids: key.holders.slice(0, 10) }];
+}
+
+function nameOf({ key, source }: KeyUse): string {
+  return `key ${key}${source === 'default' ? ' (by the default limit)' : ''}`;
+}
+
+/** Why a key has no room now. */
+function keyReasons(key: KeyUse, now_ms: number): WaitReason[] {
+  const name = nameOf(key);
   const texts: string[] = [];
   if (key.blocked_until !== null && Date.parse(key.blocked_until) > now_ms)
     texts.push(`A target asked for a rest: nothing of ${name} starts before ${key.blocked_until}.`);
   if (key.max_concurrency !== null && key.in_use >= key.max_concurrency)
     texts.push(`The limit of ${name} is reached: ${key.in_use} of ${key.max_concurrency} at once.`);
   if (key.tokens !== null && key.tokens < 1) texts.push(`The rate of ${name} is used up for now.`);
-  if (texts.length === 0) texts.push(`It waits for a place under ${name}, behind others or until the next look.`);
   return texts.map((text) => ({ code: 'key_limit', text, run_ids: key.holders.slice(0, 10) }));
 }
 

@@ -4,13 +4,16 @@
 //                      └─▶ waiting, reason `limit`            filed under the key that has none
 //   waiting (limit)    ──▶ ready (twin lane) + key_holds      when there is room
 //
-// Never over a limit, with any number of servers: everything is decided by who holds the rows of the keys, in one short
-// transaction. A hold is over when its run neither runs nor waits in a twin lane; one snapshot, read after the keys are
+// Most runs with a key never come here: a claim takes them from the entry lane itself while there is room
+// (claim_keyed.ts). Here come those it filed, and those whose queue is shared fairly or limited by queue or type.
+//
+// Never over a limit, with any number of servers: everything is decided by who holds the places of the segment and the rows
+// of the keys, in one short transaction. A hold is over when its run neither runs nor waits in a twin lane; one snapshot, read after the keys are
 // held, shows each run in exactly one table, so none is missed while it moves from one to the other. A hold that is over
 // stays over: whoever takes a run out of a twin lane other than by claim, release or reap puts it back into the entry lane
 // (`entryLane`), from where it must pass here again. Holds of users in fair queues count only until a worker takes the run.
 //
-// Locks, so that nobody waits in a circle: runs with `skip locked`, then keys in their order, those that exist before those
+// Locks, so that nobody waits in a circle: runs with `skip locked`, then the places (lockPlaces), then keys in their order, those that exist before those
 // that are made. A server that dies in the middle leaves nothing of it behind.
 import { type Decision, decide, worthReading } from '../rules/admit.ts';
 import { type HeldKey, holdKeys, type KeyOrder, writeKeys } from './admit_keys.ts';
@@ -27,6 +30,7 @@ import {
   writeRefiled,
 } from './admit_runs.ts';
 import { int2s, int4s, int8s, uuids } from './arrays.ts';
+import { lockPlaces } from './claim_keyed.ts';
 import type { Database, Queryable } from './database.ts';
 import { sql } from './sql.ts';
 
@@ -54,6 +58,7 @@ export async function admitRuns(db: Database, order: AdmitOrder): Promise<Admitt
     for (const key of await otherKeys(tx, order, asked)) wanted.add(key);
     const taken = fresh.map(({ lane_id, seq }) => ({ lane_id, seq: Number(seq) }));
     if (wanted.size === 0 && runs.length === 0) return { taken, admitted: 0, filed: 0 };
+    await lockPlaces(tx, order.segment);
     const keys = await holdKeys(tx, order, [...wanted]);
     const reading = planReading(keys, order.limit);
     const filed = (await takeFiled(tx, order, reading)).map((row) => toRun(row, order.fair));

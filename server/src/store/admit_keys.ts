@@ -2,6 +2,7 @@
 // away is written back. Whoever holds the row of a key decides alone who goes next under it.
 import { fairRoom, type KeyState, refill } from '../rules/admit.ts';
 import { texts, uuids } from './arrays.ts';
+import { runningUnder } from './claim_keyed.ts';
 import type { Queryable } from './database.ts';
 import { type Fragment, ofSegment, part, sql, theOne } from './sql.ts';
 
@@ -74,18 +75,19 @@ function lockKeys(tx: Queryable, segment: number, keys: readonly string[]): Prom
     for update of k`);
 }
 
-/** Does the hold `h` still count? */
+/** Does the hold `h` still count? That of a run that a claim has meanwhile taken from its entry lane does not. */
 export const holdsPlace = part`coalesce(
   (select l.entry_lane_id is not null
    from punctual.ready r
    join punctual.lanes l using (lane_id)
    where r.segment = h.segment and ${theOne(part`r.run_id`, part`h.run_id`)}),
-  (select strpos(h.key, ' ') = 0
+  (select strpos(h.key, ' ') = 0 and r.key is null
    from punctual.running r
    where r.segment = h.segment and r.run_id = h.run_id),
   false)`;
 
 interface Hold {
+  /** Those that count, and runs that hold a place by running. */
   places: number;
   unstarted: number;
 }
@@ -112,14 +114,19 @@ async function readHolds(
     over as (
       delete from punctual.key_holds h
       where ${ofSegment(part`h.segment`, segment)} and h.ctid = any (array(select o.row from looked_at o where not o.counts))
+    ),
+    held as (
+      select o.key, count(*) as places, sum(o.units) filter (where (
+               select r.run_id from punctual.running r where r.segment = ${segment}::smallint and r.run_id = o.run_id) is null) as unstarted
+      from looked_at o
+      where o.counts
+      group by o.key
     )
-    select o.key, count(o.key)::integer as places,
-           coalesce(sum(o.units) filter (where (
-             select r.run_id from punctual.running r where r.segment = ${segment}::smallint and r.run_id = o.run_id) is null), 0)::integer as unstarted,
-           ${ms(part`clock_timestamp()`)} as now_ms
+    select k.key, (coalesce(h.places, 0) + ${runningUnder(part`${segment}::smallint`, part`k.key`)})::integer as places,
+           coalesce(h.unstarted, 0)::integer as unstarted, ${ms(part`clock_timestamp()`)} as now_ms
     from (select 1) one
-    left join looked_at o on o.counts
-    group by o.key`);
+    left join unnest(${texts(limited, (key) => key)}::text[]) k (key) on true
+    left join held h using (key)`);
   const holds = new Map(rows.flatMap((row) => (row.key === null ? [] : [[row.key, row] as const])));
   return { now_ms: Number(rows[0]?.now_ms), holds };
 }

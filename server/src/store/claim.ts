@@ -98,9 +98,7 @@ export async function claimRuns(
 ): Promise<ClaimedRun[]> {
   const { slots } = order;
   const limited = order.lanes.some((lane) => lane.queue_room != null || lane.type_room != null);
-  const [first] = slots;
-  // Mostly one worker takes the whole batch, and no row needs to be told which slot it goes to.
-  const one = first !== undefined && slots.every((slot) => slot.session_id === first.session_id) ? first : null;
+  const one = onlySession(slots);
   return db.query<ClaimedRun>(sql`
     with taken as (${from === 'due' ? takeDue(order) : limited ? takeWithin(order) : takeReady(order)})
     ${one === null ? part`, numbered as (select *, row_number() over () as slot from taken)` : part``},
@@ -108,11 +106,7 @@ export async function claimRuns(
       insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at)
       ${one === null ? grantToMany(slots, order.lease_id) : grantToOne(one, order.lease_id)}
     )
-    select ${claimedColumns},
-           case when j.cancelled_at is not null then 'cancelled'
-                when j.paused_at is not null then 'paused'
-                when j.run_timeout_ms is not null and ${wholeFrom(part`t`)} + j.run_timeout_ms * interval '1 millisecond' <= now() then 'too_late'
-           end as flag
+    select ${claimedColumns}, ${claimedFlag}
            ${one === null ? part`, t.slot::integer as slot` : part`, 1 as slot`}${limited ? part`, coalesce(j.units, 1)::integer as units` : part``}
     from ${one === null ? part`numbered` : part`taken`} t
     join punctual.jobs j on j.segment = t.segment and j.job_id = t.job_id`);
@@ -126,6 +120,13 @@ export const claimedColumns = part`
        else least(j.timeout_ms, ceil(extract(epoch from ${wholeFrom(part`t`)} - now()) * 1000 + j.run_timeout_ms))::integer
   end as timeout_ms`;
 
+/** Must the run `t` of the job `j` not start? */
+export const claimedFlag = part`
+  case when j.cancelled_at is not null then 'cancelled'
+       when j.paused_at is not null then 'paused'
+       when j.run_timeout_ms is not null and ${wholeFrom(part`t`)} + j.run_timeout_ms * interval '1 millisecond' <= now() then 'too_late'
+  end as flag`;
+
 /**
  * From when the time of a whole run counts: its nominal time, or for one that was made later, to catch up or to fill
  * in, when it was made, which its id tells.
@@ -134,7 +135,7 @@ export function wholeFrom(run: Fragment): Fragment {
   return part`greatest(${run}.scheduled_for, to_timestamp(('x' || substr(${run}.run_id::text, 1, 8) || substr(${run}.run_id::text, 10, 4))::bit(48)::bigint / 1000.0))`;
 }
 
-function takeReady({ segment, lanes, slots }: ClaimOrder): Fragment {
+export function takeReady({ segment, lanes, slots }: ClaimOrder): Fragment {
   return part`
       delete from punctual.ready
       where ${ofSegment(part`segment`, segment)}
@@ -210,6 +211,18 @@ function takeDue({ segment, lanes, slots }: ClaimOrder): Fragment {
 
 type Slot = ClaimOrder['slots'][number];
 
+/** Mostly one worker takes the whole batch, and no row needs to be told which slot it goes to. */
+export function onlySession(slots: readonly Slot[]): Slot | null {
+  const [first] = slots;
+  return first !== undefined && slots.every((slot) => slot.session_id === first.session_id) ? first : null;
+}
+
+/** Whose the slots are, by their numbers. */
+export function sessionsOf(slots: readonly Slot[]): Fragment {
+  return part`unnest(${uuids(slots, (slot) => slot.session_id)}::uuid[], ${texts(slots, (slot) => slot.worker_id)}::text[])
+        with ordinality as s (session_id, worker_id, slot)`;
+}
+
 function grantToOne({ session_id, worker_id }: Slot, leaseId: string): Fragment {
   return part`
       select segment, run_id, job_id, lane_id, attempts + 1, cause, ${leaseId}::uuid, ${session_id}::uuid, ${worker_id}::text,
@@ -222,6 +235,5 @@ function grantToMany(slots: readonly Slot[], leaseId: string): Fragment {
       select n.segment, n.run_id, n.job_id, n.lane_id, n.attempts + 1, n.cause, ${leaseId}::uuid, s.session_id, s.worker_id,
              n.scheduled_for, n.due_at
       from numbered n
-      join unnest(${uuids(slots, (slot) => slot.session_id)}::uuid[], ${texts(slots, (slot) => slot.worker_id)}::text[])
-        with ordinality as s (session_id, worker_id, slot) using (slot)`;
+      join ${sessionsOf(slots)} using (slot)`;
 }

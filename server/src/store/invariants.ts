@@ -236,13 +236,22 @@ export const invariants: Record<string, Fragment> = {
     join punctual.operation_parts p using (operation_id)
     where o.state = 'DONE' and (not p.ended or p.left_ids <> '{}')`,
   'since its limit was set a key gave away no more places than it may': part`
-    select k.key as what
-    from punctual.key_limits k
-    join punctual.key_holds h using (segment, key)
-    left join punctual.key_limits d on d.segment = k.segment and d.key = '*' and not k.own
-    where strpos(k.key, ' ') = 0 and h.admitted_at > greatest(k.updated_at, d.updated_at) + interval '1 second' and ${holdsPlace}
-    group by k.segment, k.key, k.own, k.max_concurrency
-    having count(*) > ${mostPlaces}`,
+    select p.key as what
+    from (
+      select h.segment, h.key, h.admitted_at as since from punctual.key_holds h where ${holdsPlace}
+      union all select r.segment, r.key, r.started_at from punctual.running r where r.key is not null
+    ) p
+    left join punctual.key_limits k using (segment, key)
+    left join punctual.key_limits d on d.segment = p.segment and d.key = '*' and k.own is not true
+    where strpos(p.key, ' ') = 0 and p.since > greatest(k.updated_at, d.updated_at) + interval '1 second'
+    group by p.segment, p.key, k.own, k.max_concurrency
+    having count(*) > ${mostPlaces(part`p`)}`,
+  'a run that was taken from an entry lane holds its place by running, under the key of its job': part`
+    select r.run_id::text as what
+    from punctual.running r
+    join punctual.lanes l using (lane_id)
+    join punctual.jobs j using (segment, job_id)
+    where r.key is distinct from case when l.stage = 'entry' then j.concurrency_key end`,
   'an admitted run of a job with a key has its place': part`
     select r.run_id::text as what
     from (select segment, run_id, job_id, lane_id from punctual.ready union all select segment, run_id, job_id, lane_id from punctual.running) r

@@ -4,6 +4,7 @@ import { type KeyLimit, type KeyUse, limits, type PutKeyLimit } from '@punctual/
 import { refill } from '../rules/admit.ts';
 import { holdsPlace } from './admit_keys.ts';
 import { int8s, texts } from './arrays.ts';
+import { runningUnder } from './claim_keyed.ts';
 import type { Queryable } from './database.ts';
 import { type Fragment, part, sql } from './sql.ts';
 
@@ -92,6 +93,10 @@ export async function getKeyUse(db: Queryable, segment: number, key: string): Pr
       select h.run_id, h.units
       from punctual.key_holds h
       where h.segment = ${segment}::smallint and h.key = ${key} and ${holdsPlace}
+      union all
+      select r.run_id, 0
+      from punctual.running r
+      where r.segment = ${segment}::smallint and r.key = ${key}
       limit ${limits.max_counted}
     ),
     -- The row of the key, and for what it does not say itself the default.
@@ -165,16 +170,25 @@ export async function blockKeys(
     set blocked_until = greatest(k.blocked_until, excluded.blocked_until), look_at = coalesce(k.look_at, excluded.look_at)`);
 }
 
-/** The most runs that may hold a place under the key of the row `k`; null for any number. */
-export const mostPlaces = part`case
+/** The most runs that may hold a place under the key of the row `of`; null for any number. `k` is its limit, if it has one. */
+export const mostPlaces = (of: Fragment): Fragment => part`case
     when k.own then k.max_concurrency
-    when strpos(k.key, ' ') = 0 then (
-      select d.max_concurrency from punctual.key_limits d where d.segment = k.segment and d.key = ${defaultKey} and d.own)
+    when strpos(${of}.key, ' ') = 0 then (
+      select d.max_concurrency from punctual.key_limits d where d.segment = ${of}.segment and d.key = ${defaultKey} and d.own)
     else (
-      select greatest(1, round(f.share * coalesce((f.weights::jsonb ->> split_part(k.key, ' ', 3))::numeric, 1)))::integer
-      from punctual.fair_queues f
-      where f.queue = split_part(k.key, ' ', 2))
+      select greatest(1, round(s.share * coalesce((s.weights::jsonb ->> split_part(${of}.key, ' ', 3))::numeric, 1)))::integer
+      from punctual.fair_queues s
+      where s.queue = split_part(${of}.key, ' ', 2))
   end`;
+
+/** Of the keys in `filed`, under which runs wait, those that have room and need not rest. */
+const withRoom = part`
+  select f.key, f.updated_at
+  from filed f
+  left join punctual.key_limits k using (segment, key)
+  where coalesce(k.look_at <= now(), true) and coalesce(k.blocked_until <= now(), true)
+    and coalesce((select count(*) from punctual.key_holds h where h.segment = f.segment and h.key = f.key and ${holdsPlace})
+                 + ${runningUnder(part`f.segment`, part`f.key`)} < ${mostPlaces(part`f`)}, true)`;
 
 /** Keys of a segment under which runs wait although there is room: whoever should have admitted them was stopped. */
 export const neglectedKeys = (segment: Fragment): Fragment => part`
@@ -195,11 +209,23 @@ export const neglectedKeys = (segment: Fragment): Fragment => part`
       limit 1
     ) next
   )
-  select f.key, f.updated_at
-  from filed f
-  left join punctual.key_limits k using (segment, key)
-  where coalesce(k.look_at <= now(), true) and coalesce(k.blocked_until <= now(), true)
-    and coalesce((select count(*) from punctual.key_holds h where h.segment = f.segment and h.key = f.key and ${holdsPlace}) < ${mostPlaces}, true)`;
+  ${withRoom}`;
+
+/** Those of the keys under which runs wait although there is room. Mostly nobody waits in the segment at all. */
+export async function keysWithRoom(db: Queryable, segment: number, keys: readonly string[]): Promise<string[]> {
+  const waiting = await db.query(sql`
+    select from punctual.waiting w where w.segment = ${segment}::smallint and w.reason = 'limit' limit 1`);
+  if (waiting.length === 0) return [];
+  const rows = await db.query<{ key: string }>(sql`
+    with filed as materialized (
+      select ${segment}::smallint as segment, k.key, now() as updated_at
+      from unnest(${texts(keys, (key) => key)}::text[]) k (key)
+      where (select true from punctual.waiting w
+             where w.segment = ${segment}::smallint and w.key = k.key and w.reason = 'limit' limit 1) is not null
+    )
+    ${withRoom}`);
+  return rows.map((row) => row.key);
+}
 
 export interface Neglected {
   /** Keys with room under which runs wait. */

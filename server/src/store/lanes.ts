@@ -1,8 +1,8 @@
 // Lanes: the combinations of queue, type, executor, priority and required labels that runs wait in. Few and never changed,
 // so every server keeps them all in memory; a lane is made the first time something needs it.
 //
-// Runs of jobs with a concurrency key wait in a lane of stage `entry`, from which no worker claims. Who admits them
-// (admit.ts) moves them to its twin of stage `admitted`. The plain lanes of a queue that is shared fairly are such entries
+// Runs of jobs with a concurrency key wait in a lane of stage `entry`. A claim takes them there while their key has room
+// (claim_keyed.ts); those that had to wait, admission (admit.ts) moves to its twin of stage `admitted`. The plain lanes of a queue that is shared fairly are such entries
 // too, as long as it is; their twins have stage `fair`. A run that leaves a twin for `waiting` goes back to the entry.
 import { limits, PunctualError } from '@punctual/contract';
 import type { PreparedJob } from '../rules/job.ts';
@@ -91,7 +91,11 @@ export class Lanes {
     this.version++;
   }
 
-  /** Do runs of the lane have to be admitted before a worker may claim them? */
+  isFair(queue: string): boolean {
+    return this.#fair.has(queue);
+  }
+
+  /** May runs of the lane start only if their key, or their user's share, has room? */
   isEntry({ stage, queue }: Lane): boolean {
     return stage === 'entry' || (stage === 'plain' && this.#fair.has(queue));
   }

@@ -65,8 +65,8 @@ export async function settleSuccesses(
   db: Queryable,
   segment: number,
   successes: readonly Success[],
-): Promise<{ settled: number; further: EndedJob[] }> {
-  const rows = await db.query<{ settled: number; further: string[] | null }>(sql`
+): Promise<{ settled: number; further: EndedJob[]; keys: string[] }> {
+  const rows = await db.query<{ settled: number; further: string[] | null; keys: string[] | null }>(sql`
     with settled as (
       delete from punctual.running r
       using unnest(
@@ -75,7 +75,7 @@ export async function settleSuccesses(
         as o (run_id, lease_id, reason, result)
       where r.segment = ${segment}::smallint and r.run_id = o.run_id and r.lease_id = o.lease_id
       returning r.segment, r.run_id, r.job_id, r.lane_id, r.attempt, r.cause, r.lease_id, r.worker_id, r.scheduled_for, r.due_at,
-                r.started_at, o.reason, o.result
+                r.started_at, r.key, o.reason, o.result
     ),
     ended as (
       insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, lease_id, worker_id,
@@ -84,11 +84,13 @@ export async function settleSuccesses(
              scheduled_for, due_at, started_at, result
       from settled
     )
-    select count(*)::integer as settled, array_agg(job_id::text || cause::text) filter (where cause <> 'submit') as further
+    select count(*)::integer as settled, array_agg(job_id::text || cause::text) filter (where cause <> 'submit') as further,
+           array_agg(key) filter (where key is not null) as keys
     from settled`);
   return {
     settled: rows[0]?.settled ?? 0,
     further: (rows[0]?.further ?? []).map((text) => ({ ...toEndedJob(text), succeeded: true })),
+    keys: rows[0]?.keys ?? [],
   };
 }
 
@@ -110,6 +112,8 @@ export function toEndedJob(text: string): EndedJob {
 /** A settled lease; `further_of` is its job when that may have other runs, which may wait for the end of this one (toEndedJob). */
 export interface SettledLease extends Lease {
   further_of: string | null;
+  /** The key under which it held a place by running. */
+  key: string | null;
 }
 
 export async function settleRuns(
@@ -135,7 +139,7 @@ export async function settleRuns(
       delete from punctual.running r
       using outcome o
       where r.segment = ${segment}::smallint and r.run_id = o.run_id and r.lease_id = o.lease_id
-      returning r.segment, r.run_id, r.job_id, r.lane_id, r.cause, r.lease_id, r.worker_id, r.scheduled_for, r.due_at,
+      returning r.segment, r.run_id, r.job_id, r.lane_id, r.cause, r.lease_id, r.worker_id, r.scheduled_for, r.due_at, r.key,
                 (r.attempt - case when o.move = 'snooze' and r.cancel_at is null then 1 else o.uncounted end)::smallint as attempt,
                 case when o.uncounted = 0 then r.started_at end as started_at, o.reason, o.error, o.result, o.retry_delay_ms,
                 o.place, o.lines, o.words,
@@ -211,7 +215,7 @@ export async function settleRuns(
       using settled s
       where c.segment = ${segment}::smallint and c.run_id = s.run_id and s.move = 'end'
     )
-    select run_id, lease_id, case when cause <> 'submit' and move = 'end' then job_id::text || cause::text end as further_of
+    select run_id, lease_id, key, case when cause <> 'submit' and move = 'end' then job_id::text || cause::text end as further_of
     from settled`);
 }
 
@@ -226,17 +230,18 @@ export async function findSettled(db: Queryable, segment: number, leases: readon
       select *
       from unnest(${leases.map((lease) => lease.run_id)}::uuid[], ${leases.map((lease) => lease.lease_id)}::uuid[]) as l (run_id, lease_id)
     )
-    select a.run_id, a.lease_id, case when e.cause <> 'submit' then e.job_id::text || e.cause::text end as further_of
+    select a.run_id, a.lease_id, case when e.cause <> 'submit' then e.job_id::text || e.cause::text end as further_of,
+           (select j.concurrency_key from punctual.jobs j where j.segment = ${segment}::smallint and j.job_id = e.job_id) as key
     from asked a
     join punctual.ended_runs e on e.segment = ${segment}::smallint and e.run_id = a.run_id and e.lease_id = a.lease_id
     where e.reason is distinct from 'lost'
     union all
-    select a.run_id, a.lease_id, null
+    select a.run_id, a.lease_id, null, null
     from asked a
     join punctual.attempts t on t.segment = ${segment}::smallint and t.run_id = a.run_id and t.lease_id = a.lease_id
     where t.outcome <> 'lost'
     union all
-    select a.run_id, a.lease_id, null
+    select a.run_id, a.lease_id, null, null
     from asked a
     join punctual.checkpoints c on c.segment = ${segment}::smallint and c.run_id = a.run_id and c.snooze_lease_id = a.lease_id`);
 }

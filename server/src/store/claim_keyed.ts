@@ -1,0 +1,139 @@
+// Claims from the entry lanes of jobs with a key: runs whose key has room start at once, the others are filed under it.
+//
+//   ready (entry lane) ──▶ running, with the key    there is room, and nobody waits under the key
+//                      └─▶ waiting, reason `limit`  there is none, or that is not for a claim to say: the admitter decides
+//
+// Who is in `running` with a key holds a place under it: nothing has to be given back, and nothing can drift. What such a
+// claim cannot decide, a rate, a pause, others that wait, it leaves to admission (admit.ts), which goes by the same places.
+// Whatever it looks at leaves the lane, so that no claim walks over the crowd of a full key again.
+//
+// Never over a limit, with any number of servers: all claims from entry lanes and all admissions of a segment go one after
+// the other. The lock is taken by a statement of its own, so that the one that counts sees what those before it committed.
+// All of it is sent at once, so a server that stands still keeps nobody waiting.
+import { int4s } from './arrays.ts';
+import {
+  type ClaimedRun,
+  type ClaimOrder,
+  claimedColumns,
+  claimedFlag,
+  onlySession,
+  sessionsOf,
+  takeReady,
+} from './claim.ts';
+import type { Database, Queryable } from './database.ts';
+import { type Fragment, part, sql, theOne } from './sql.ts';
+
+export interface KeyedClaim {
+  runs: ClaimedRun[];
+  /** Runs that wait now, with the numbers under which they stood in their lanes. */
+  filed: { lane_id: number; fence: string; key: string }[];
+  /** More may be there than was looked at. */
+  more: boolean;
+}
+
+interface LookedAt extends ClaimedRun {
+  key: string;
+  starts: boolean;
+}
+
+const placesLock = 7600;
+
+/** Until the transaction ends, nobody else gives away places under keys of the segment. */
+export async function lockPlaces(tx: Queryable, segment: number): Promise<void> {
+  await tx.query(sql`select pg_advisory_xact_lock(${placesLock}::integer, ${segment}::integer)`);
+}
+
+/**
+ * The statement is large, and planned once is enough. It reads who runs by an index from which entries of those that are gone
+ * must be cleared on the way, which a bitmap scan does not do.
+ */
+async function planOnce(tx: Queryable): Promise<void> {
+  await tx.query(sql`
+    select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_bitmapscan', 'off', true)`);
+}
+
+/** How many runs hold a place under a key by running. */
+export const runningUnder = (segment: Fragment, key: Fragment): Fragment =>
+  part`(select count(*) from punctual.running q where q.segment = ${segment} and q.key = ${key})`;
+
+export async function claimKeyed(db: Database, order: ClaimOrder): Promise<KeyedClaim> {
+  const { segment, lanes, slots } = order;
+  const { rows } = await db.transaction(async (tx) => {
+    void planOnce(tx);
+    void lockPlaces(tx, segment);
+    return { rows: tx.query<LookedAt>(takeKeyed(order)) };
+  });
+  const lookedAt = await rows;
+  const places = new Map(lanes.map((lane, place) => [lane.lane_id, place]));
+  const place = (run: LookedAt): number => places.get(run.lane_id) ?? 0;
+  const runs = lookedAt.filter((run) => run.starts);
+  runs.sort((a, b) => place(a) - place(b) || Number(a.fence) - Number(b.fence));
+  const filed = lookedAt.filter((run) => !run.starts);
+  return { runs, filed, more: filed.length > 0 && lookedAt.length === slots.length };
+}
+
+/**
+ * The turn of a run under its key comes after those that hold a place and those before it in the batch. Holds count even if
+ * they are over: the admitter removes those.
+ */
+function takeKeyed(order: ClaimOrder): ReturnType<typeof sql> {
+  const { segment, lanes, slots, lease_id } = order;
+  const one = onlySession(slots);
+  const ours = part`segment = ${segment}::smallint`;
+  const laneIds = int4s(lanes, (lane) => lane.lane_id);
+  const place = lanes.length === 1 ? part`1` : part`array_position(${laneIds}::integer[], t.lane_id)`;
+  const none = part`null, null, null, null, null, null, null, null`;
+  return sql`
+    with taken as (${takeReady(order)}),
+    asking as (
+      select t.*, ${place} as place,
+             (select j.concurrency_key from punctual.jobs j where j.${ours} and ${theOne(part`j.job_id`, part`t.job_id`)}) as key
+      from taken t
+      union all
+      select r.segment, ${none}, 0, r.key from punctual.running r where r.${ours} and r.key is not null
+      union all
+      select h.segment, ${none}, 0, h.key from punctual.key_holds h where h.${ours}
+    ),
+    decided as materialized (
+      select a.*, a.turn <= ${mostUnder(ours)} as starts
+      from (select *, row_number() over (partition by key order by place, seq) as turn from asking) a
+      where a.place > 0
+    ),
+    ${one === null ? part`numbered as (select *, row_number() over (partition by starts order by place, seq) as slot from decided),` : part``}
+    granted as (
+      insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at, key)
+      select d.segment, d.run_id, d.job_id, d.lane_id, d.attempts + 1, d.cause, ${lease_id}::uuid,
+             ${one === null ? part`s.session_id, s.worker_id` : part`${one.session_id}::uuid, ${one.worker_id}::text`},
+             d.scheduled_for, d.due_at, d.key
+      from ${one === null ? part`numbered d join ${sessionsOf(slots)} using (slot)` : part`decided d`}
+      where d.starts
+    ),
+    filed as (
+      insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at, key, priority)
+      select d.segment, d.run_id, d.job_id, d.lane_id, d.attempts, d.cause, 'limit', d.scheduled_for, d.due_at, 'infinity', d.key, l.priority
+      from decided d
+      join punctual.lanes l using (lane_id)
+      where not d.starts
+    )
+    select ${claimedColumns}, ${claimedFlag}, t.starts, t.key, ${one === null ? part`t.slot::integer` : part`1`} as slot
+    from ${one === null ? part`numbered` : part`decided`} t
+    join punctual.jobs j on j.segment = t.segment and j.job_id = t.job_id`;
+}
+
+/**
+ * The last turn of the key `a.key` that a claim may let start: none when others wait under it, or when it has a rate or a
+ * pause; as its own limit says, else the default. What the segment has none of is not looked for.
+ */
+function mostUnder(ours: Fragment): Fragment {
+  const most = part`case when k.rate_units is not null or k.blocked_until > now() then 0
+                         when k.own then coalesce(k.max_concurrency, ${anyNumber}) end`;
+  const filed = part`from punctual.waiting w where w.${ours} and w.reason = 'limit'`;
+  const limits = part`from punctual.key_limits k where k.${ours}`;
+  return part`case
+        when exists (select ${filed}) and (select true ${filed} and w.key = a.key limit 1) then 0
+        else coalesce(case when exists (select ${limits} and k.key <> '*') then (select ${most} ${limits} and k.key = a.key) end,
+                      (select ${most} ${limits} and k.key = '*'), ${anyNumber})
+      end`;
+}
+
+const anyNumber = part`2147483647`;
