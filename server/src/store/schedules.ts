@@ -104,32 +104,16 @@ export async function writePlans(
   plans: readonly PlannedSchedule[],
   grant: DirectGrant | null = null,
 ): Promise<Planned> {
-  const times: { of: PlannedSchedule; time: PlannedTime; run_id: string | null }[] = [];
+  const times: TimeOf[] = [];
   for (const of of plans)
     for (const time of of.plan.times)
       times.push({ of, time, run_id: time.reason === null ? newId('run', segment) : null });
+  const simple = times.length === plans.length && times.every(({ of, time }) => isSimple(of, time));
   const rows = await db.query<Written & (ClaimedRun | { run_id: null })>(sql`
-    with moved as (
-      update punctual.schedules s
-      set next_fire_at = p.next_fire_at, planned_until = p.planned_until, runs_made = s.runs_made + p.runs, ended = p.ended = 1, turn = s.turn + 1
-      from unnest(
-        ${uuids(plans, (plan) => plan.job_id)}::uuid[], ${int4s(plans, (plan) => plan.turn)}::integer[],
-        ${timestamps(plans, ({ plan }) => plan.next_ms)}::timestamptz[], ${timestamps(plans, ({ plan }) => plan.planned_until_ms)}::timestamptz[],
-        ${int4s(plans, runsOf)}::integer[], ${int4s(plans, ({ plan }) => (plan.ended ? 1 : 0))}::integer[])
-        as p (job_id, turn, next_fire_at, planned_until, runs, ended)
-      where s.segment = ${segment}::smallint and s.job_id = p.job_id and s.turn = p.turn
-      returning s.job_id
-    ),
+    with moved as (${simple ? moveWithTimes(segment, times) : move(segment, plans)}),
     entry as materialized (
       select t.*${grant === null ? part`` : part`, nextval('punctual.arrivals') * 4096 as seq`}
-      from unnest(
-        ${uuids(times, ({ of }) => of.job_id)}::uuid[], ${int4s(times, ({ of }) => of.lane_id)}::integer[],
-        ${timestamps(times, ({ time }) => time.nominal_ms)}::timestamptz[], ${timestamps(times, ({ time }) => time.through_ms)}::timestamptz[],
-        ${int4s(times, ({ time }) => time.times)}::integer[], ${uuids(times, ({ run_id }) => run_id)}::uuid[],
-        ${texts(times, ({ time }) => time.reason)}::text[], ${timestamps(times, ({ time }) => time.effective_ms)}::timestamptz[],
-        ${int4s(times, ({ time }) => (time.blocked ? 1 : 0))}::integer[], ${texts(times, ({ time }) => time.note)}::text[])
-        as t (job_id, lane_id, scheduled_for, through, times, run_id, reason, effective_at, blocked, note)
-      join moved using (job_id)
+      from ${simple ? movedTimes : timesOfMoved(times)}
     ),
     ledger as (
       insert into punctual.occurrences (segment, job_id, scheduled_for, through, times, run_id, reason, effective_at, note)
@@ -162,6 +146,63 @@ export async function writePlans(
     next_run_ms: next_run_ms === null ? null : Number(next_run_ms),
     granted: rows.filter((row) => row.run_id !== null),
   };
+}
+
+interface TimeOf {
+  of: PlannedSchedule;
+  time: PlannedTime;
+  run_id: string | null;
+}
+
+/** One time has come, and it makes a run as it should: so it is nearly always. */
+function isSimple({ plan }: PlannedSchedule, { reason, note, blocked }: PlannedTime): boolean {
+  return plan.times.length === 1 && reason === null && note === null && !blocked;
+}
+
+function move(segment: number, plans: readonly PlannedSchedule[]): Fragment {
+  return part`
+      update punctual.schedules s
+      set next_fire_at = p.next_fire_at, planned_until = p.planned_until, runs_made = s.runs_made + p.runs, ended = p.ended = 1, turn = s.turn + 1
+      from unnest(${movedArrays(plans)}, ${int4s(plans, runsOf)}::integer[]) as p (job_id, turn, next_fire_at, planned_until, ended, runs)
+      where s.segment = ${segment}::smallint and s.job_id = p.job_id and s.turn = p.turn
+      returning s.job_id`;
+}
+
+/** The same, with the time of each, which then need not be looked up again. */
+function moveWithTimes(segment: number, times: readonly TimeOf[]): Fragment {
+  return part`
+      update punctual.schedules s
+      set next_fire_at = p.next_fire_at, planned_until = p.planned_until, runs_made = s.runs_made + 1, ended = p.ended = 1, turn = s.turn + 1
+      from unnest(
+        ${movedArrays(times.map(({ of }) => of))}, ${int4s(times, ({ of }) => of.lane_id)}::integer[],
+        ${timestamps(times, ({ time }) => time.nominal_ms)}::timestamptz[], ${timestamps(times, ({ time }) => time.effective_ms)}::timestamptz[],
+        ${uuids(times, ({ run_id }) => run_id)}::uuid[])
+        as p (job_id, turn, next_fire_at, planned_until, ended, lane_id, scheduled_for, effective_at, run_id)
+      where s.segment = ${segment}::smallint and s.job_id = p.job_id and s.turn = p.turn
+      returning s.job_id, p.lane_id, p.scheduled_for, p.effective_at, p.run_id`;
+}
+
+function movedArrays(plans: readonly PlannedSchedule[]): Fragment {
+  return part`
+        ${uuids(plans, (plan) => plan.job_id)}::uuid[], ${int4s(plans, (plan) => plan.turn)}::integer[],
+        ${timestamps(plans, ({ plan }) => plan.next_ms)}::timestamptz[], ${timestamps(plans, ({ plan }) => plan.planned_until_ms)}::timestamptz[],
+        ${int4s(plans, ({ plan }) => (plan.ended ? 1 : 0))}::integer[]`;
+}
+
+const movedTimes = part`(
+        select *, scheduled_for as through, 1 as times, null::text as reason, 0 as blocked, null::text as note
+        from moved
+      ) t`;
+
+function timesOfMoved(times: readonly TimeOf[]): Fragment {
+  return part`unnest(
+        ${uuids(times, ({ of }) => of.job_id)}::uuid[], ${int4s(times, ({ of }) => of.lane_id)}::integer[],
+        ${timestamps(times, ({ time }) => time.nominal_ms)}::timestamptz[], ${timestamps(times, ({ time }) => time.through_ms)}::timestamptz[],
+        ${int4s(times, ({ time }) => time.times)}::integer[], ${uuids(times, ({ run_id }) => run_id)}::uuid[],
+        ${texts(times, ({ time }) => time.reason)}::text[], ${timestamps(times, ({ time }) => time.effective_ms)}::timestamptz[],
+        ${int4s(times, ({ time }) => (time.blocked ? 1 : 0))}::integer[], ${texts(times, ({ time }) => time.note)}::text[])
+        as t (job_id, lane_id, scheduled_for, through, times, run_id, reason, effective_at, blocked, note)
+      join moved using (job_id)`;
 }
 
 interface Written {
