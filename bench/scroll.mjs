@@ -22,7 +22,7 @@ export async function scrollJobs(url, { rows, path = '#/jobs' }) {
     await page.goto(`${url}/${path}`);
     await page.locator('.trow').first().waitFor({ timeout: 60_000 });
     const firstRowMs = tick() - from;
-    const { frames, stood, seen, drawn } = await page.evaluate(scroll, { rows, pixelsASecond });
+    const { frames, stood, seen, drawn } = await page.evaluate(scroll, { rows, speed: pixelsASecond });
     return {
       firstRowMs,
       rows: seen,
@@ -39,7 +39,7 @@ export async function scrollJobs(url, { rows, path = '#/jobs' }) {
 }
 
 /** Runs in the page. Scrolls by the time that passed since the last frame, so that a slow machine sees as many rows a second. */
-function scroll({ rows, pixelsASecond }) {
+function scroll({ rows, speed }) {
   return new Promise((resolve) => {
     const frames = [];
     let stood = 0;
@@ -52,7 +52,7 @@ function scroll({ rows, pixelsASecond }) {
       frames.push(passed);
       const { scrollHeight } = document.documentElement;
       if (scrollY + innerHeight >= scrollHeight - 2) stood += passed;
-      scrollBy(0, (pixelsASecond * passed) / 1000);
+      scrollBy(0, (speed * passed) / 1000);
       drawn = Math.max(drawn, document.querySelectorAll('.trow').length);
       if (seen() >= rows || stood > 30_000) resolve({ frames: frames.slice(1), stood, seen: seen(), drawn });
       else requestAnimationFrame(step);
