@@ -22,15 +22,14 @@ import {
 } from '@punctual/server/internal/store/job_moves';
 import { createJobs } from '@punctual/server/internal/store/jobs';
 import type { Lanes } from '@punctual/server/internal/store/lanes';
+import { type Planned, writePlans } from '@punctual/server/internal/store/plans';
 import {
   beginDelays,
   type DueSchedule,
   databaseNow,
   getSchedule,
-  type Planned,
   readDue,
   releaseBlocked,
-  writePlans,
 } from '@punctual/server/internal/store/schedules';
 import { settleSuccesses } from '@punctual/server/internal/store/settle';
 import { epochMs, part, sql } from '@punctual/server/internal/store/sql';

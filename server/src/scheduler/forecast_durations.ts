@@ -14,7 +14,7 @@ export interface DurationsQuery {
   user_id: string | undefined;
 }
 
-const recentPerSegment = 500;
+const recentPerSegment = 200;
 const recentMs = 60_000;
 const enoughDurations = 20;
 const maxTypesAsked = 100;

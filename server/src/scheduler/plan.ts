@@ -9,15 +9,9 @@ import { planTogether, type StoredPlanInput } from '../rules/plan_together.ts';
 import type { OfferRuns } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
+import { type Planned, type PlannedSchedule, writePlans } from '../store/plans.ts';
 import { type CancelOrder, cancelRun, liveRunIds } from '../store/run_moves.ts';
-import {
-  type DueSchedule,
-  type Planned,
-  type PlannedSchedule,
-  readDue,
-  releaseBlocked,
-  writePlans,
-} from '../store/schedules.ts';
+import { type DueSchedule, readDue, releaseBlocked } from '../store/schedules.ts';
 import type { Acted } from './segment_clock.ts';
 
 export interface PlannerParts {
