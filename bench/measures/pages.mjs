@@ -1,4 +1,4 @@
-// Pages: what the dashboard asks for before a page shows something, in a book of ten million jobs and runs. Every GET of
+// Pages: what the dashboard asks for before a page shows something, in a book of five million jobs and runs. Every GET of
 // every page, with filters, and its second page; each answer timed, and every statement by PostgreSQL's own count. Then the
 // list of all jobs, scrolled in a real browser, beside the same list of few jobs. BENCH_PAGES_JOBS is how many jobs,
 // BENCH_PAGES_SCHEDULES how many schedules (one for fifty jobs unless given). Only ours.
@@ -31,7 +31,7 @@ export const pages = {
   byName: true,
   statements: true,
   rows: [
-    row('page', "the dashboard's slowest answer before a page shows something, 10 million jobs and runs", mostPageMs),
+    row('page', "the dashboard's slowest answer before a page shows something, 5 million jobs and runs", mostPageMs),
     row('statement', 'the slowest statement of them', mostStatementMs),
     row('first_row', 'the list of jobs in a browser: its first row'),
     row('frame', 'scrolled through 5,000 rows: time between frames, p99'),
@@ -42,7 +42,7 @@ export const pages = {
   quickPeers: [],
 
   async measure(bench, contestant) {
-    const jobs = Number(process.env.BENCH_PAGES_JOBS ?? (bench.quick ? 200_000 : 10_000_000));
+    const jobs = Number(process.env.BENCH_PAGES_JOBS ?? (bench.quick ? 200_000 : 5_000_000));
     const few = await inFilled(bench, contestant, { jobs: fewJobs }, ({ url }) => scrolled(bench, url, fewJobs));
     return inFilled(bench, contestant, { jobs }, async ({ url, databaseUrl }, house) => {
       const of = await samples((text) => ask(databaseUrl, text));
