@@ -3,8 +3,8 @@
 // returned runs, other servers, and once a poll interval for all segments: a lost wake costs latency, never work.
 //
 // Runs with keys are claimed by a statement that files those for which there is no place (store/claim_keyed.ts); the admitter
-// is told of their keys. Lanes under a limit are claimed by a statement that asks for room (store/claim_limited.ts). When there is none the
-// segment is starved: it is looked at again when a place or a unit of the rate is free, or at the next poll.
+// is told of their keys. Lanes under a limit are claimed by a statement that asks for room (store/claim_limited.ts). When
+// there is none the segment is starved: it is looked at again when a place or a unit of the rate is free, or at the next poll.
 import { monotonicMs } from '../base/clock.ts';
 import { newToken } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';

@@ -8,13 +8,14 @@
 // (claim_keyed.ts). Here come those it filed, and those whose queue is shared fairly or limited by queue or type.
 //
 // Never over a limit, with any number of servers: everything is decided by who holds the places of the segment and the rows
-// of the keys, in one short transaction. A hold is over when its run neither runs nor waits in a twin lane; one snapshot, read after the keys are
-// held, shows each run in exactly one table, so none is missed while it moves from one to the other. A hold that is over
-// stays over: whoever takes a run out of a twin lane other than by claim, release or reap puts it back into the entry lane
-// (`entryLane`), from where it must pass here again. Holds of users in fair queues count only until a worker takes the run.
+// of the keys, in one short transaction. A hold is over when its run neither runs nor waits in a twin lane; one snapshot,
+// read after the keys are held, shows each run in exactly one table, so none is missed while it moves from one to the other.
+// A hold that is over stays over: whoever takes a run out of a twin lane other than by claim, release or reap puts it back
+// into the entry lane (`entryLane`), from where it must pass here again. Holds of users in fair queues count only until a
+// worker takes the run.
 //
-// Locks, so that nobody waits in a circle: runs with `skip locked`, then the places (lockPlaces), then keys in their order, those that exist before those
-// that are made. A server that dies in the middle leaves nothing of it behind.
+// Locks, so that nobody waits in a circle: runs with `skip locked`, then the places (lockPlaces), then keys in their order,
+// those that exist before those that are made. A server that dies in the middle leaves nothing of it behind.
 import { type Decision, decide, worthReading } from '../rules/admit.ts';
 import { type HeldKey, holdKeys, type KeyOrder, writeKeys } from './admit_keys.ts';
 import {

@@ -2,8 +2,9 @@
 // so every server keeps them all in memory; a lane is made the first time something needs it.
 //
 // Runs of jobs with a concurrency key wait in a lane of stage `entry`. A claim takes them there while their key has room
-// (claim_keyed.ts); those that had to wait, admission (admit.ts) moves to its twin of stage `admitted`. The plain lanes of a queue that is shared fairly are such entries
-// too, as long as it is; their twins have stage `fair`. A run that leaves a twin for `waiting` goes back to the entry.
+// (claim_keyed.ts); those that had to wait, admission (admit.ts) moves to its twin of stage `admitted`. The plain lanes of a
+// queue that is shared fairly are such entries too, as long as it is; their twins have stage `fair`. A run that leaves a twin
+// for `waiting` goes back to the entry.
 import { limits, PunctualError } from '@punctual/contract';
 import type { PreparedJob } from '../rules/job.ts';
 import type { Queryable } from './database.ts';
