@@ -255,7 +255,7 @@ describe('the pages of the dashboard', { skip: noBrowser }, () => {
     assert.equal((await house.client.jobs.get(job_id)).schedule?.interval_ms, 7_200_000);
     await page.getByRole('link', { name: 'Clone' }).click();
     await page.getByLabel('Name').waitFor();
-    assert.equal(await page.getByLabel('Name').inputValue(), 'Tidy up copy');
+    await eventually(async () => assert.equal(await page.getByLabel('Name').inputValue(), 'Tidy up copy'));
     await window.go(`#/jobs/${job_id}`);
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel the job' }).click();

@@ -51,7 +51,7 @@ before(async () => {
 beforeEach(async () => {
   await book.clear('jobs', 'waiting', 'ready', 'running', 'ended_runs', 'attempts', 'dead_letters', 'workers');
   await book.clear('key_limits', 'key_holds');
-  await registerSession(db, slot, echoWorker, 60_000);
+  await registerSession(db, slot, echoWorker, 600_000);
 });
 after(() => book.close());
 
@@ -137,7 +137,7 @@ describe('a claim from entry lanes', () => {
   test('lets the first lanes go first, and gives each session its slots', async () => {
     await limitTo(2);
     const other = { session_id: randomUUID(), worker_id: 'other' };
-    await registerSession(db, other, echoWorker, 60_000);
+    await registerSession(db, other, echoWorker, 600_000);
     await submitMany(2);
     const { run_id } = await submit('k', urgent);
     const { runs } = await claimKeyed(db, { ...order(0), slots: [slot, other, slot] });

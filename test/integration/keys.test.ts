@@ -142,7 +142,7 @@ describe('a key', () => {
   });
 
   test('a key stops at its expiry', async () => {
-    const { secret, key_id } = await open.makeKey('viewer', { expires_at: new Date(Date.now() + 4_000).toISOString() });
+    const { secret, key_id } = await open.makeKey('viewer', { expires_at: new Date(Date.now() + 8_000).toISOString() });
     assert.equal((await ask(`${open.house.url}/jobs`, { key: secret })).status, 200);
     await eventually(async () =>
       assert.equal((await ask(`${open.house.url}/jobs`, { key: secret })).code, 'key_invalid'),
@@ -165,9 +165,13 @@ describe('a key', () => {
   });
 
   test('when a key was last used is noted, in the background', async () => {
-    const { key_id, secret } = await open.makeKey('viewer');
-    await ask(`${open.house.url}/jobs`, { key: secret });
-    assert.equal((await open.client.keys.get(key_id)).last_used_at, null, 'not with the request');
+    // Servers note it once a minute: where that is just now, another key shows it.
+    const { key_id, secret } = await eventually(async () => {
+      const made = await open.makeKey('viewer');
+      await ask(`${open.house.url}/jobs`, { key: made.secret });
+      assert.equal((await open.client.keys.get(made.key_id)).last_used_at, null, 'not with the request');
+      return made;
+    });
     const keyring = new Keyring({ db: open.house.db, mode: 'on', rates: { of: () => null } });
     await keyring.find('key', secret, 'here');
     await keyring.flushUsed();
@@ -176,8 +180,12 @@ describe('a key', () => {
 
   test('many requests with unknown keys are refused without asking the book, and good keys go on', async () => {
     const url = `${open.house.url}/jobs`;
-    const tries = Array.from({ length: 150 }, (_, i) => ask(url, { key: `pk_${String(i).padStart(43, 'x')}` }));
-    const codes = new Set((await Promise.all(tries)).map(({ code }) => code));
+    const codes = new Set<string | undefined>();
+    // Where the book is slow all of the first come before one of them is known to be wrong: those after them are refused.
+    for (const letter of ['x', 'y']) {
+      const tries = Array.from({ length: 150 }, (_, i) => ask(url, { key: `pk_${String(i).padStart(43, letter)}` }));
+      for (const { code } of await Promise.all(tries)) codes.add(code);
+    }
     assert.deepEqual(codes, new Set(['key_invalid', 'too_many_attempts']));
     assert.equal((await ask(url, { key: open.admin })).status, 200);
   });

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { Grant, LogLine, LogSearchQuery, Problem } from '@punctual/contract';
 import { eventually } from '../support/eventually.ts';
 import { Hand, outcome } from '../support/hand.ts';
-import { openHouse } from '../support/house.ts';
+import { openHouse, shortLease } from '../support/house.ts';
 import { lineOf, logs, searchAll, searchPage } from '../support/logs.ts';
 
 /** The same numbers in every run. */
@@ -139,7 +139,7 @@ test('errors of attempts are found as log lines are', async () => {
 });
 
 test('a worker that was lost is found by the error of its attempt', async () => {
-  await using house = await openHouse();
+  await using house = await openHouse({ config: shortLease });
   await house.client.jobs.create({ type: 'echo', max_retries: 0 });
   const hand = new Hand(house.url);
   const [run] = await hand.take();

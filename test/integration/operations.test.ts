@@ -328,7 +328,7 @@ test('twenty thousand waiting jobs are cancelled, and a job submitted meanwhile 
     );
   const { operation_id } = await client.operations.create({ action: 'cancel', filter: { queue: 'bulk' } });
   const { job_id } = await client.jobs.create({ type: 'echo', payload: 'meanwhile' });
-  const run = await house.ended(job_id, 5_000);
+  const run = await house.ended(job_id, 30_000);
   assert.equal(run.status, 'SUCCESS');
   const { state, matched, done, skipped } = await ended(house, operation_id, 60_000);
   assert.deepEqual({ state, matched, done, skipped }, { state: 'DONE', matched: 20_000, done: 20_000, skipped: 0 });

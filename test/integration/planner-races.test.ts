@@ -56,7 +56,7 @@ after(() => book.close());
 async function overdue(fields: object = {}): Promise<string> {
   // Not at the end of a minute: the next time must not come while a test is at work.
   const leftMs = 60_000 - (Date.now() % 60_000);
-  if (leftMs < 5_000) await new Promise((resolve) => setTimeout(resolve, leftMs + 50));
+  if (leftMs < 15_000) await new Promise((resolve) => setTimeout(resolve, leftMs + 50));
   const prepared = prepareJob({ type: 'echo', cron_expression: '* * * * *', ...fields }, Date.now());
   assert.ok(!('refused' in prepared));
   const context = { now_ms: await databaseNow(db), calendar: null, key: 'k' };

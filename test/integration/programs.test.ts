@@ -23,7 +23,8 @@ test('a program saves checkpoints, shows progress, snoozes, is killed, goes on a
     name: 'steps',
     executor: { kind: 'shell', command: ['sh', '-c', script] },
     backoff: { base_ms: 0 },
-    timeout_ms: 3_000,
+    // The third time must be seen before it is over; the others need a moment of it, on any machine.
+    timeout_ms: 10_000,
   });
   await eventually(async () => {
     const { progress, snoozes, attempt_number } = await house.client.runs.get(run_id);

@@ -101,7 +101,7 @@ describe('commit and rollback', () => {
     );
     assert.equal(rows.length, 2);
     assert.deepEqual(rows[0]?.row, rows[1]?.row);
-    for (const { ended_ms } of rows) assert.ok(ended_ms >= 0 && ended_ms < 5_000, String(ended_ms));
+    for (const { ended_ms } of rows) assert.ok(ended_ms >= 0 && ended_ms < 60_000, String(ended_ms));
     assert.equal((await getRun(book.db, bySql.run_id))?.status, 'SUCCESS');
     assert.equal(await effects(), 1);
   });

@@ -18,7 +18,13 @@ function temporaryFolder(): Disposable & { path: string } {
   return {
     path: folder,
     [Symbol.dispose]: () => {
-      for (const line of processesWith(folder)) process.kill(Number(line.split(' ')[0]), 'SIGKILL');
+      for (const line of processesWith(folder)) {
+        try {
+          process.kill(Number(line.split(' ')[0]), 'SIGKILL');
+        } catch {
+          continue; // it has just ended
+        }
+      }
       rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
     },
   };
@@ -152,7 +158,7 @@ test('of two starts at the same moment one comes up and the other is told where'
 
 test('Ctrl-C lets a run finish, and a restart still knows the jobs', async () => {
   using folder = temporaryFolder();
-  const first = await startIn(folder.path);
+  const first = await startIn(folder.path, { PUNCTUAL_STOP_GRACE_MS: '60000' });
   await runPunctual(['jobs', 'create', '--type', 'echo', '--in', '1h', '--name', 'kept', '--url', first.url]);
   const slow = await runPunctual([
     'jobs',
@@ -160,7 +166,7 @@ test('Ctrl-C lets a run finish, and a restart still knows the jobs', async () =>
     '--type',
     'sleep',
     '--payload',
-    '{"ms":5000}',
+    '{"ms":8000}',
     '--json',
     '--url',
     first.url,

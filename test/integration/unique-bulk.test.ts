@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { CreateJob, OnConflict } from '@punctual/contract';
 import type { PunctualError } from '@punctual/sdk';
+import { eventually } from '../support/eventually.ts';
 import { gate } from '../support/gate.ts';
 import { type House, openHouse } from '../support/house.ts';
 import { existing, newKey, posts, refused } from '../support/unique.ts';
@@ -173,14 +174,17 @@ test('many that wait for one key are bounded, and stand in the way of nobody els
   const job: CreateJob = { type: 'echo', unique_key, delay_ms: hour, on_conflict: 'return_existing' };
   const { job_id } = await direct.created(job);
   const waiting: ReturnType<typeof direct.post>[] = [];
+  let answered = 0;
   await small.db.transaction(async (tx) => {
     const text = 'select from punctual.uniques where key = $1 for update';
     await tx.query({ name: '', text, values: [unique_key] });
-    for (let i = 0; i < 30; i++) waiting.push(direct.post(job));
+    for (let i = 0; i < 30; i++) waiting.push(direct.post(job).finally(() => answered++));
     const first = await Promise.any(waiting);
     assert.deepEqual([first.status, first.body.code], [429, 'overloaded']);
     const other = await direct.created({ type: 'echo', payload: 'other' });
     assert.equal((await small.ended(other.job_id)).result, 'other');
+    // All have come before the key is free, also those that a slow machine sent last.
+    await eventually(() => assert.equal(answered, 10));
   });
   const answers = await Promise.all(waiting);
   assert.equal(answers.filter(({ status }) => status === 429).length, 10);

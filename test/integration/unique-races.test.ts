@@ -389,8 +389,9 @@ describe('replace_payload and cancel', () => {
 describe('replace_payload of a recurring job', () => {
   /** One whose first time has come. */
   const recurring = async (): Promise<string> => {
-    const fields = { interval_ms: 3_600_000, start_at: new Date(Date.now() + 100).toISOString() };
-    const schedule = prepareSchedule('INTERVAL', fields, { now_ms: Date.now(), calendar: null, key: 'x' });
+    const now_ms = Date.now();
+    const fields = { interval_ms: 3_600_000, start_at: new Date(now_ms + 100).toISOString() };
+    const schedule = prepareSchedule('INTERVAL', fields, { now_ms, calendar: null, key: 'x' });
     assert.ok(!('refused' in schedule));
     const row = newJob({ ...fields, payload: 'old' });
     await createUnique(db, [{ ...row, job: { ...row.job, schedule } }], { segments, once: null, seal: (job) => job });

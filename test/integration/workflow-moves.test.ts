@@ -82,7 +82,7 @@ test('a wait that nobody completes times out, and its token completes it no more
   const flows = house.client.workflows;
   const { workflow_id } = await flows.create({
     steps: {
-      late: { wait: { timeout_ms: 3_000 } },
+      late: { wait: { timeout_ms: 8_000 } },
       instead: { type: 'echo', needs: [{ step: 'late', on: 'failure' }], payload: '{{steps.late.error}}' },
     },
   });
@@ -393,8 +393,13 @@ test('a workflow on a schedule begins once for each time, and one at a time when
   );
   await assert.rejects(flows.schedule({ steps, cron_expression: '0 0 30 2 *' }), code('invalid_schedule'));
 
-  const held = await flows.schedule({ steps, delay_ms: 2_000 });
-  await house.client.jobs.pause(held.job_id);
+  // Paused before its time has come; where the machine stood still meanwhile, another one is.
+  const held = await eventually(async () => {
+    const made = await flows.schedule({ steps, delay_ms: 2_000 });
+    await house.client.jobs.pause(made.job_id);
+    assert.equal((await flows.list({ job_id: made.job_id })).workflows.length, 0);
+    return made;
+  });
   await new Promise((resolve) => setTimeout(resolve, 2_500));
   assert.equal((await flows.list({ job_id: held.job_id })).workflows.length, 0);
   await house.client.jobs.resume(held.job_id);

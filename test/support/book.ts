@@ -22,7 +22,7 @@ export const echoWorker = { host: 'h', pid: 1, version: '1', slots: 10, types: [
 
 export async function openBook(): Promise<Book> {
   const { url, drop } = await createDatabase({ migrated: true });
-  const db = openDatabase({ url, poolSize: 8, queryTimeoutMs: 10_000 });
+  const db = openDatabase({ url, poolSize: 8, queryTimeoutMs: 30_000 });
   const lanes = new Lanes(db);
   const key = {
     queue: 'default',

@@ -39,14 +39,14 @@ const flags = [
 let browser: Promise<Browser> | undefined;
 
 function openBrowser(): Promise<Browser> {
-  browser ??= chromium.launch({ executablePath: chromiumPath ?? '', args: flags });
+  browser ??= chromium.launch({ executablePath: chromiumPath ?? '', args: flags, timeout: 120_000 });
   return browser;
 }
 
 after(async () => (await browser)?.close());
 
 /** A browser takes the machine from the workers for a while: their leases must not run out meanwhile. */
-export const calmTimes = { heartbeat_ms: 1_000, lease_ms: 15_000, lease_margin_ms: 3_000 } as const;
+export const calmTimes = { heartbeat_ms: 1_000, lease_ms: 30_000, lease_margin_ms: 3_000 } as const;
 
 export const sizes = {
   desktop: { width: 1280, height: 800 },

@@ -26,12 +26,12 @@ function program(body: string): string {
 async function children(count: number): Promise<{ pid: number; words: string }[]> {
   for (;;) {
     const names = readdirSync(folder).filter((name) => name.startsWith('up-'));
-    if (names.length >= count) {
-      return names.map((name) => ({
-        pid: Number(name.slice(3)),
-        words: readFileSync(path.join(folder, name), 'utf8'),
-      }));
-    }
+    const up = names.map((name) => ({
+      pid: Number(name.slice(3)),
+      words: readFileSync(path.join(folder, name), 'utf8'),
+    }));
+    // A file is there a moment before its words are.
+    if (up.filter(({ words }) => words !== '').length >= count) return up;
     await new Promise(setImmediate);
   }
 }

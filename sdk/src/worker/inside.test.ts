@@ -113,7 +113,7 @@ test('a checkpoint that the fence refuses is rejected, aborts the run, and no ot
 });
 
 test('a checkpoint under way when no server answers is rejected with the loss of the lease', async () => {
-  await using server = await FakeServer.open({ leaseMs: 2_000, heartbeatMs: 100 });
+  await using server = await FakeServer.open({ leaseMs: 6_000, heartbeatMs: 100 });
   const ended = deferred<unknown>();
   await using _ = await startWorker(server, async (_run, ctx) => {
     server.mischief = () => 'silence';

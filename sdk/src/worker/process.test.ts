@@ -55,14 +55,13 @@ test('a process whose handler goes on at the end of a lost lease is killed, and 
     const lastAnswered = server.calls.at(-1)?.at as number;
     server.mischief = () => 'silence';
     assert.deepEqual(await exit, [null, 'SIGKILL']);
-    const tookMs = performance.now() - lastAnswered;
-    assert.ok(tookMs > leaseMs * 0.8, `killed after ${tookMs} ms`);
-    return tookMs;
+    return performance.now() - lastAnswered;
   };
-  // On a machine that stands still meanwhile it is late, but not each time.
+  // On a machine that stands still meanwhile it is late, and early where a call took long to arrive, but not each time.
+  const isInTime = (ms: number): boolean => ms > leaseMs * 0.8 && ms < leaseMs + 300;
   const took: number[] = [];
-  while (took.length < 5 && !took.some((ms) => ms < leaseMs + 300)) took.push(await killedAfter());
-  assert.ok(Math.min(...took) < leaseMs + 300, `killed after ${took.join(', ')} ms`);
+  while (took.length < 5 && !took.some(isInTime)) took.push(await killedAfter());
+  assert.ok(took.some(isInTime), `killed after ${took.join(', ')} ms`);
 });
 
 test('SIGTERM gives a started run back as a failure to try again, says goodbye and ends the process', async () => {

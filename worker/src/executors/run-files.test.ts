@@ -12,7 +12,7 @@ const baseEnv = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/tmp' };
 const execute = shellExecutor({
   baseEnv,
   publishBytes: 1024 ** 2,
-  stopGraceMs: 1_000,
+  stopGraceMs: 20_000,
   isolation: await isolationForTests(),
 });
 
@@ -60,16 +60,26 @@ test('a program finds what was saved before; unless it changes it, nothing is se
 });
 
 test('the last line of the progress file is reported, however long the file is', async () => {
+  // Each line stands there until it was seen, however seldom a busy machine looks.
   const script = `
-    i=0; while [ $i -lt 2000 ]; do echo "$i no line of progress"; i=$((i+1)); done > "$PUNCTUAL_PROGRESS_FILE"
-    echo "42.5% half way, about" >> "$PUNCTUAL_PROGRESS_FILE"; sleep 0.8; echo 77 >> "$PUNCTUAL_PROGRESS_FILE"; sleep 0.8`;
+    file=$PUNCTUAL_PROGRESS_FILE; echo "$file"
+    i=0; while [ $i -lt 2000 ]; do echo "$i no line of progress"; i=$((i+1)); done > "$file.new"
+    echo "42.5% half way, about" >> "$file.new"; mv "$file.new" "$file"
+    until test -e "$file.go"; do sleep 0.05; done
+    echo 77 >> "$file"
+    until test -e "$file.end"; do sleep 0.05; done`;
   const { ctx, result } = begin(script);
+  await eventually(() => ctx.reported.length === 1);
+  const [file = ''] = ctx.lines;
+  writeFileSync(`${file}.go`, '');
+  await eventually(() => ctx.reported.length === 2);
+  writeFileSync(`${file}.end`, '');
   await result;
   assert.deepEqual(ctx.reported, [
     [42.5, 'half way, about'],
     [77, undefined],
   ]);
-  assert.deepEqual(ctx.lines, []);
+  assert.deepEqual(ctx.lines, [file]);
 });
 
 test('what the program writes as its result is the result, also null', async () => {
@@ -119,7 +129,7 @@ test('what is no JSON, too large, a link, a pipe or a folder is said in the log,
   const { ctx, result } = begin(`mkfifo "$PUNCTUAL_PROGRESS_FILE"; sleep 0.7`);
   await result;
   assert.deepEqual(ctx.reported, []);
-  const bad = begin(`echo "101 too much" > "$PUNCTUAL_PROGRESS_FILE"; sleep 0.7`);
+  const bad = begin(`echo "101 too much" > "$PUNCTUAL_PROGRESS_FILE"; sleep 3`);
   await bad.result;
   assert.match(bad.ctx.lines[0] ?? '', /not like `42 words`/);
 });
