@@ -1,10 +1,10 @@
 // The ordinary life of the embedded PostgreSQL: start, use, stop, start again, share.
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, statSync } from 'node:fs';
-import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 import { startEmbedded } from '@punctual/server/embedded';
+import { freePort } from '../support/port.ts';
 import { eventually, isAlive, processesOf, query, startOwner, temporaryFolder } from './stage.ts';
 
 test('a fresh start in a closed folder gives a working database and no TCP', async () => {
@@ -143,11 +143,3 @@ test('a folder with commas, quotes and spaces in its name works', async () => {
   await using postgres = await startEmbedded({ dataDir, durable: false });
   assert.deepEqual(await query(postgres.url, 'select 1 as one'), [{ one: 1 }]);
 });
-
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as net.AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}

@@ -133,7 +133,7 @@ export function startOwner(options: OwnerOptions, { wrapper = [], env = {}, app 
       const last = all.find((one) => one['event'] === name || one['event'] === 'failed');
       if (last === undefined) throw new Error(`no "${name}" yet, but:\n${lines.join('\n')}`);
       return last;
-    }, 30_000);
+    });
     if (found['event'] !== name) throw new Error(String(found['message']));
     return found;
   };

@@ -92,7 +92,7 @@ describe('workers', { concurrency: 4 }, () => {
     await using frozen = await startLedgerWorker({ url: house.url, id: 'frozen', ledger });
     const { job_id, run_id = '' } = await house.client.jobs.create({
       type: 'work',
-      payload: { ms: 4_000, deaf: true },
+      payload: { ms: 8_000, deaf: true },
     });
     await started(ledger, run_id);
     await frozen.kill('SIGSTOP');
@@ -159,7 +159,7 @@ describe('workers', { concurrency: 4 }, () => {
     await eventually(async () => assert.equal((await house.client.workers.list()).workers.length, 1));
     // The program starts a child that is deaf to TERM and writes a line every few milliseconds.
     const line = `{"run_id":"%s","attempt":%s,"worker":"%s","what":"tick","at_ms":%s}`;
-    const tick = `trap '' TERM; while true; do printf '${line}\\n' "$PUNCTUAL_RUN_ID" "$PUNCTUAL_ATTEMPT" "$$" "$(awk '{print $1*1000}' /proc/uptime)" >> ${ledger}; sleep 0.02; done`;
+    const tick = `trap '' TERM; while true; do printf '${line}\\n' "$PUNCTUAL_RUN_ID" "$PUNCTUAL_ATTEMPT" "$$" "$(awk '{printf "%.0f", $1*1000}' /proc/uptime)" >> ${ledger}; sleep 0.02; done`;
     const { job_id, run_id = '' } = await house.client.jobs.create({
       name: 'ticker',
       executor: { kind: 'shell', command: ['bash', '-c', `(${tick}) & (${tick})`] },

@@ -9,6 +9,7 @@ import { SMTPServer } from 'smtp-server';
 import { Webhook } from 'standardwebhooks';
 import { eventually } from '../support/eventually.ts';
 import { openHouse } from '../support/house.ts';
+import { freePort } from '../support/port.ts';
 import { Receiver } from '../support/receiver.ts';
 
 const receiver = await new Receiver().listen();
@@ -79,9 +80,7 @@ describe('webhooks', { concurrency: true }, () => {
   });
 
   test('a receiver that is not there is tried until it is', async () => {
-    const absent = await new Receiver().listen();
-    const { port } = absent;
-    await absent[Symbol.asyncDispose]();
+    const port = await freePort();
     await alerts.channels.put('down', { kind: 'webhook', url: `http://127.0.0.1:${port}/down` });
     await write('down', 'e-down');
     await eventually(async () => assert.match((await delivery('down'))?.error ?? '', /ECONNREFUSED/));

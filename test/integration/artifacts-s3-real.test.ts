@@ -245,7 +245,7 @@ describe('artifacts in an S3 that is given', { skip: whyNoS3 ?? false }, () => {
     assert.ok(isRefused(await put(location, fresh(5))));
     assert.equal(sha256Of(await read(location)), made.sha256);
     const other = await begun(fresh(5));
-    const short = await store().addressOf({ ...other, multipart: multipartOf(other) }, 1, 3, 0);
+    const short = await store().addressOf({ ...other, multipart: multipartOf(other) }, 1, 10, 0);
     assert.equal(await put(short.url, fresh(5)), 200);
     await eventually(async () => assert.ok(isRefused(await put(short.url, fresh(5)))), { everyMs: 500 });
   });

@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test';
 import type { CreateJob, Run } from '@punctual/contract';
 import type { Worker } from '@punctual/sdk';
 import { probeIsolation, startStockWorker } from '@punctual/worker';
+import { eventually } from '../support/eventually.ts';
 import { type FileHouse, openFiles } from '../support/files.ts';
 
 const limits = { memory_mb: 0, cpu_seconds: 0, processes: 0, open_files: 0, file_mb: 0, output_mb: 0 };
@@ -139,6 +140,8 @@ test('the least recently used program goes when there is no room, never one that
   const long = await upload(padded(`while [ ! -e ${waiting} ]; do sleep 0.05; done; echo one`));
   const { job_id } = await files.house.client.jobs.create({ executor: { kind: 'binary', sha256: long } });
   await files.house.runWith(job_id, 'RUNNING');
+  // It is fetched only then.
+  await eventually(async () => assert.ok(await has(long)));
   const [two, three] = [await upload(padded('echo two')), await upload(padded('echo three'))];
   assert.equal((await run({ executor: { kind: 'binary', sha256: two } })).status, 'SUCCESS');
   assert.equal((await run({ executor: { kind: 'binary', sha256: three } })).status, 'SUCCESS');

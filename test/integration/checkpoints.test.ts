@@ -211,7 +211,7 @@ test('a snoozed run waits, runs again and has used no attempt; the fence grows',
   const { hand, run, job_id } = await begin(house, { max_retries: 0 });
   let last = run;
   for (let i = 1; i <= 5; i++) {
-    const snoozed = outcome(last, { status: 'SNOOZED', snooze_ms: i === 1 ? 1_500 : 0 });
+    const snoozed = outcome(last, { status: 'SNOOZED', snooze_ms: i === 1 ? 6_000 : 0 });
     // The second time its answer was lost.
     for (let k = 0; k < 2; k++) assert.deepEqual((await hand.call({ outcomes: [snoozed] })).refused, []);
     const waiting = await house.client.runs.get(run.run_id);

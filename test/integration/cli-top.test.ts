@@ -58,7 +58,8 @@ function openTerminal(words = '') {
   child.stdout.on('data', (data: Buffer) => {
     text += data.toString();
   });
-  const ended = once(child, 'exit');
+  // What it wrote last is read by then.
+  const ended = once(child, 'close');
   open.push(child);
   return {
     child,

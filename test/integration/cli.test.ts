@@ -212,7 +212,8 @@ test('a job is shown with its latest run and what to do next', async () => {
 });
 
 test('update, pause, resume, run-now and cancel do what they say', async () => {
-  const { job_id } = await later();
+  // Nobody serves it: that it runs now must not be over before it is told.
+  const { job_id } = await parsed<JobCreated>(['jobs', 'create', '--type', 'unserved', '--in', '1h']);
   const updated = await parsed<Job>(['jobs', 'update', job_id, '--priority', '9', '--if-match', '1']);
   assert.equal(updated.priority, 9);
   const stale = await ask(['jobs', 'update', job_id, '--priority', '1', '--if-match', '1']);

@@ -24,6 +24,8 @@ const postgres = await startEmbedded({
     fsync: 'on',
     full_page_writes: 'on',
     synchronous_commit: 'on',
+    // What the tests leave for it to clear away must be there when it is looked for.
+    autovacuum_naptime: '1d',
   },
 });
 const config = readConfig({});
@@ -46,11 +48,15 @@ const levels = async (check: string, thresholds = {}): Promise<string[]> =>
   (await find(check, thresholds)).map(({ level }) => level);
 
 test('a new database has nothing wrong but that nobody works', async () => {
-  const findings = await examine(config, { databaseUrl });
-  assert.deepEqual(
-    findings.filter(({ level }) => level !== 'ok').map(({ check }) => check),
-    ['workers'],
-  );
+  // Asked again: for whoever stands still for a second meanwhile, a clock has jumped.
+  const findings = await eventually(async () => {
+    const found = await examine(config, { databaseUrl });
+    assert.deepEqual(
+      found.filter(({ level }) => level !== 'ok').map(({ check }) => check),
+      ['workers'],
+    );
+    return found;
+  });
   for (const check of ['version', 'settings', 'connections', 'snapshots', 'bloat', 'indexes', 'partitions', 'clock'])
     assert.ok(
       findings.some((one) => one.check === check),
@@ -163,20 +169,22 @@ test('slow statements of ours are told when pg_stat_statements is installed', as
   const [fine] = await find('slow statements', { slow_mean_ms: 60_000 });
   assert.equal(fine?.level, 'ok');
   assert.match(fine?.detail ?? '', /5 calls, .*select pg_sleep\(\$1\) from punctual\.installation/);
-  const [slow] = await find('slow statements', { slow_mean_ms: 200 });
+  const [slow] = await find('slow statements', { slow_mean_ms: 150 });
   assert.equal(slow?.level, 'warning');
   await admin.query('drop extension pg_stat_statements');
 });
 
 test('the program says how bad each finding is, and its exit code whether something is wrong', async () => {
   const env = { DATABASE_URL: databaseUrl, PUNCTUAL_URL: 'http://127.0.0.1:9' };
-  const { code, stdout } = await runPunctual(['doctor', '--json'], { env });
-  assert.equal(code, 1);
-  const { ok, findings } = JSON.parse(stdout) as { ok: boolean; findings: (Finding & { ok: boolean })[] };
-  assert.equal(ok, false);
-  assert.ok(findings.every((one) => one.ok === (one.level !== 'error')));
-  assert.deepEqual(
-    findings.filter(({ level }) => level === 'error').map(({ check }) => check),
-    ['server', 'workers'],
-  );
+  await eventually(async () => {
+    const { code, stdout } = await runPunctual(['doctor', '--json'], { env });
+    assert.equal(code, 1);
+    const { ok, findings } = JSON.parse(stdout) as { ok: boolean; findings: (Finding & { ok: boolean })[] };
+    assert.equal(ok, false);
+    assert.ok(findings.every((one) => one.ok === (one.level !== 'error')));
+    assert.deepEqual(
+      findings.filter(({ level }) => level === 'error').map(({ check }) => check),
+      ['server', 'workers'],
+    );
+  });
 });

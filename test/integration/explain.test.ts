@@ -54,6 +54,8 @@ test('a run that is not due, failed before, or whose job is paused says so', asy
 
 test('a run behind a gate names the gate, who closed it and why', async () => {
   await house.client.gates.set('queue', 'shut', { state: 'hold', author: 'ann', note: 'moving house' });
+  // Within a second it counts.
+  await new Promise((resolve) => setTimeout(resolve, 1_100));
   const { run_id } = await create({ queue: 'shut' });
   const waits = await explained(run_id, 'gate');
   assert.match(textOf(waits, 'gate'), /^The gate of queue shut is held by ann since .*: moving house\.$/);

@@ -129,6 +129,7 @@ test('behind a held gate runs wait in their order', async () => {
   await using house = await openHouse({ segments: 1 });
   const hand = new Hand(house.url, { slots: 1 });
   await house.client.queues.set('default', { paused: true, note: 'upgrade' });
+  await heeded();
   for (let i = 0; i < 20; i++) await create(house, { payload: i });
   assert.deepEqual((await hand.call({ wait: true })).runs, []);
   const [queue] = (await house.client.queues.list()).queues;
@@ -141,7 +142,8 @@ test('behind a held gate runs wait in their order', async () => {
 });
 
 test('a gate that closes while a claim is under way: what was claimed goes back where it was, and nothing starts', async () => {
-  await using house = await openHouse({ segments: 1 });
+  // The worker's call waits for longer than it takes until the gate counts.
+  await using house = await openHouse({ segments: 1, config: { heartbeat_ms: 5_000 } });
   for (let i = 0; i < 5; i++) await create(house, { payload: i });
   const hand = new Hand(house.url, { slots: 2 });
   // The claim waits for the table of running runs, as it would for a slow database, until the gate is closed.
@@ -160,7 +162,7 @@ test('a gate that closes while a claim is under way: what was claimed goes back 
       ),
     );
     await house.client.gates.set('type', 'echo', { state: 'hold' });
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await heeded();
     return { call };
   });
   assert.deepEqual((await waiting.call).runs, []);
@@ -218,14 +220,15 @@ test('a limit can be raised, lowered and taken away while runs wait', async () =
   await house.client.limits.setLane('type', 'echo', { max_concurrency: 0 });
   await heeded();
   for (const { url } of house.servers) await house.addWorker({ echo: watch.handler }, { url, slots: 20 });
-  await create(house, {}, 40);
+  // So many that some are left when the limit goes.
+  await create(house, {}, 120);
   await new Promise((resolve) => setTimeout(resolve, 500));
   assert.equal(watch.most(), 0);
   await house.client.limits.setLane('type', 'echo', { max_concurrency: 2 });
   await eventually(async () => assert.ok((await house.count('ended_runs')) >= 6));
   assert.equal(watch.most(), 2);
   await house.client.limits.setLane('type', 'echo', { max_concurrency: null });
-  await eventually(async () => assert.equal(await house.count('ended_runs'), 40));
+  await eventually(async () => assert.equal(await house.count('ended_runs'), 120));
   assert.ok(watch.most() > 5);
 });
 
@@ -267,10 +270,11 @@ test('a breaker holds the gate when too many attempts fail, lets one run through
   await eventually(async () => assert.equal((await gate())?.state, 'hold'));
   assert.match((await gate())?.note ?? '', /^circuit breaker: 100 % of \d+ attempts failed/);
   await create(house, { type: 'mail', max_retries: 0 }, 20);
-  // What was under way is over: each start from now on is a probe, a second after the one before.
+  // Everybody heeds the gate, and what was under way is over: each start from now on is a probe, a second after the last.
+  await heeded();
   await eventually(async () => assert.equal(await house.count('running'), 0));
   const before = starts;
-  // The first probe fails: one more start, and held again.
+  // A probe fails: one more start, and held again.
   await eventually(() => assert.ok(starts > before));
   assert.equal(starts, before + 1);
   await eventually(async () => assert.equal(await state(), 'open'));

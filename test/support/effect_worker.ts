@@ -28,7 +28,7 @@ const effect: Handler = async (run, ctx) => {
     if (first && befalls === 'dies_before_commit') await die();
     if (first && befalls === 'freezes') {
       process.stdout.write('in the transaction\n');
-      await sleep(5_000);
+      await sleep(10_000);
     }
     await tx.query('commit');
     process.stdout.write(`committed ${run.run_id}\n`);
