@@ -8,6 +8,9 @@
 // which every call has been answered or given up: runs granted in those answers that the worker neither runs nor
 // reports were lost on the way, and the server takes them back at once.
 //
+// A worker that says it `waits` is given runs some milliseconds before their time and starts them itself on the millisecond,
+// whatever keeps server, database or network busy just then.
+//
 // A run whose handler has completed it in SQL (docs/sql.md) is reported as FAILED: that changes nothing if the transaction
 // was committed, and is true if it was not.
 import type { Static } from 'typebox';
@@ -40,6 +43,11 @@ export const WorkerDescription = closed(
     ),
     labels: Type.Optional(
       Type.Array(Label, { maxItems: limits.max_labels, description: 'What it has that a job may require' }),
+    ),
+    waits: Type.Optional(
+      Type.Boolean({
+        description: 'It heeds `start_in_ms`, so that it may be given runs a moment before their time',
+      }),
     ),
   },
   { description: 'What a worker is and offers' },
@@ -172,6 +180,13 @@ export const Grant = Type.Object(
       Type.String({
         description:
           'The trace it belongs to (W3C Trace Context): make the span of the attempt a child of it, and pass that on',
+      }),
+    ),
+    start_in_ms: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        description:
+          'Only for a worker that `waits`: start it so many milliseconds after the answer came. Until then it counts as running',
       }),
     ),
     awaited: Type.Optional(

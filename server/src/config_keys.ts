@@ -134,6 +134,15 @@ export const configKeys = {
     max: 60_000,
     meaning: 'How often servers look for work by themselves; normally they are told at once, this is the safety net.',
   },
+  hand_over_ahead_ms: {
+    env: 'PUNCTUAL_HAND_OVER_AHEAD_MS',
+    kind: 'integer',
+    default: 30,
+    min: 0,
+    max: 1_000,
+    meaning:
+      'How long before its time a run is handed to a worker with most of its slots free, which then starts it on the millisecond. 0: not before its time.',
+  },
   stop_grace_ms: {
     env: 'PUNCTUAL_STOP_GRACE_MS',
     kind: 'integer',

@@ -5,6 +5,7 @@ import type { Deliverer } from './alerts/deliver.ts';
 import type { EventReader } from './alerts/read_events.ts';
 import type { Watcher } from './alerts/watch.ts';
 import type { Artifacts } from './artifacts/artifacts.ts';
+import { monotonicMs } from './base/clock.ts';
 import type { Logger } from './base/log.ts';
 import { type Loop, type LoopOptions, startLoop } from './base/loop.ts';
 import type { Metrics } from './base/metrics.ts';
@@ -37,6 +38,7 @@ import type { Lanes } from './store/lanes.ts';
 import { fileWords } from './store/logs.ts';
 import { indexPartitions } from './store/partition_indexes.ts';
 import { makePartitions } from './store/partitions.ts';
+import { timeOfDatabase } from './store/ping.ts';
 import type { CancelOrder } from './store/run_moves.ts';
 import { nextPlans } from './store/schedules.ts';
 import type { EndedJob } from './store/settle.ts';
@@ -117,6 +119,7 @@ export interface Loops {
 
 const hourMs = 3_600_000;
 const minuteMs = 60_000;
+const clockEveryMs = 1_000;
 const wordsEveryMs = 1_000;
 const tendEveryMs = 5_000;
 const flowEveryMs = 500;
@@ -176,13 +179,31 @@ export function startLoops({
     if (cancels.length > 0) announcer.say({ cancels });
   };
 
+  // What time it is by the clock that decides.
+  start({
+    name: 'clock',
+    everyMs: clockEveryMs,
+    async pass() {
+      const asked = monotonicMs();
+      metrics.databaseClock.heard(await timeOfDatabase(db), asked);
+    },
+  });
+
+  // Workers that wait for it are handed runs a moment before their time.
+  const aheadMs = (): number => (claimer.hasSlotsAhead ? config.hand_over_ahead_ms : 0);
+
   // Runs whose time has come are handed over or move to ready.
-  const dueParts = { db, handOver: (segment: number) => claimer.takeDue(segment), onMoved: ready };
+  const dueParts = {
+    db,
+    handOver: (segment: number, soonMs: number) => claimer.takeDue(segment, soonMs),
+    onMoved: ready,
+  };
   const dueClock = new SegmentClock({
     segments: all,
     pollIntervalMs: config.poll_interval_ms,
-    act: (segment) => moveDueOnce(dueParts, segment),
+    act: (segment, soonMs) => moveDueOnce(dueParts, segment, soonMs),
     ask: (some) => nextWakes(db, some),
+    aheadMs,
   });
   const due = start({ name: 'due', everyMs: config.poll_interval_ms, pass: () => dueClock.pass() });
 
@@ -193,15 +214,17 @@ export function startLoops({
     metrics,
     log,
     offerRuns: offerTo(claimer),
+    aheadMs,
     onPlanned: ready,
     onCancelled: cancelled,
   };
-  const plan = (segment: number): Promise<Acted> => planOnce(plannerParts, segment);
+  const plan = (segment: number, soonMs: number): Promise<Acted> => planOnce(plannerParts, segment, soonMs);
   const planClock = new SegmentClock({
     segments: all,
     pollIntervalMs: config.poll_interval_ms,
     act: plan,
     ask: (some) => nextPlans(db, some),
+    aheadMs,
     // Between reading and writing it thinks: with three, the database always has something to do.
     atOnce: 3,
   });
@@ -412,7 +435,7 @@ export function startLoops({
       // Within the pause the loop already takes, a wake now lets it set its timer to the earlier time.
       if (ms < config.poll_interval_ms) due.wake();
     },
-    plan,
+    plan: (segment) => plan(segment, 0),
     planSoon,
     backfillSoon: () => backfill.wake(),
     refillSoon: () => refill.wake(),

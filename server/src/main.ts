@@ -133,7 +133,6 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     db,
     segments: Array.from({ length: segments }, (_, i) => i),
     starts,
-    clock: metrics.databaseClock,
     server: { server_id: serverId, version, database: databaseVersion },
   });
   const claimer = new Claimer({

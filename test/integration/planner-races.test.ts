@@ -121,7 +121,7 @@ const claim = (from: 'ready' | 'due' = 'ready', tx: Queryable = db) =>
       slots: Array.from({ length: 5 }, () => session),
       lease_id: lease,
     },
-    from,
+    from === 'due' ? { aheadMs: 0 } : null,
   );
 const lease = randomUUID();
 

@@ -11,13 +11,18 @@ export class Hand {
   readonly #types: string[];
   readonly #slots: number;
   readonly #queues: string[] | null;
+  readonly #waits: boolean;
 
-  constructor(url: string, options: { id?: string; types?: string[]; slots?: number; queues?: string[] } = {}) {
+  constructor(
+    url: string,
+    options: { id?: string; types?: string[]; slots?: number; queues?: string[]; waits?: boolean } = {},
+  ) {
     this.url = url;
     this.id = options.id ?? `hand-${randomUUID().slice(0, 8)}`;
     this.#types = options.types ?? ['echo'];
     this.#slots = options.slots ?? 10;
     this.#queues = options.queues ?? null;
+    this.#waits = options.waits ?? false;
   }
 
   /** One call, by default one that does not wait and follows all earlier ones. */
@@ -42,6 +47,7 @@ export class Hand {
               types: this.#types,
               executors: [],
               queues: this.#queues,
+              waits: this.#waits,
             },
           }),
       ...rest,

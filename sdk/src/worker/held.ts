@@ -44,8 +44,8 @@ export class HeldRuns {
   /** Numbers new runs in order and returns the number of the first. */
   add(grants: readonly Grant[], now: number, graceMs: number): number {
     const first = this.#nextKey;
-    for (const { run_id, lease_id, timeout_ms, awaited = false } of grants) {
-      const giveUpAt = now + timeout_ms + graceMs + blocked_slack_ms;
+    for (const { run_id, lease_id, timeout_ms, start_in_ms = 0, awaited = false } of grants) {
+      const giveUpAt = now + start_in_ms + timeout_ms + graceMs + blocked_slack_ms;
       const run = {
         key: this.#nextKey,
         run_id,

@@ -49,6 +49,7 @@ export function describeWorker(offer: {
     executors: kinds,
     queues: queues === null ? null : [...queues],
     labels: [...labels],
+    waits: true,
   };
 }
 

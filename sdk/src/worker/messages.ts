@@ -39,8 +39,8 @@ export interface Report {
 export type ToThread = Report | { kind: 'drain' } | { kind: 'bye' };
 
 export type FromThread =
-  /** New runs: `text` is the answer that granted them; they are numbered from `firstKey`. */
-  | { kind: 'runs'; firstKey: number; text: string }
+  /** New runs: `text` is the answer that granted them, which came `at`; they are numbered from `firstKey`. */
+  | { kind: 'runs'; firstKey: number; text: string; at: number }
   | { kind: 'abort'; reason: AbortReason; keys: number[]; message?: string }
   /** Chunks of lines that were taken by the server or dropped: their room is free again. */
   | { kind: 'logs_done'; keys: number[]; chars: number[] }

@@ -24,6 +24,7 @@ import type { AbortReason, FromThread, Report, ThreadOptions, WorkerEvent } from
 import { failureText } from './outcome.ts';
 import { Reachability } from './reachability.ts';
 import { type OpenCall, Session } from './session.ts';
+import { sharedNow } from './shared-clock.ts';
 import { syncText } from './sync-text.ts';
 import { type Item, Unsent } from './unsent.ts';
 
@@ -253,7 +254,7 @@ export class Protocol {
     const now = performance.now();
     if (answer.runs.length > 0) {
       const firstKey = this.#held.add(answer.runs, now, this.#options.stopGraceMs);
-      this.#deps.toMain({ kind: 'runs', firstKey, text });
+      this.#deps.toMain({ kind: 'runs', firstKey, text, at: sharedNow() });
     }
     this.#planQuiet(call, answer, now);
     for (const { run_id, lease_id, reason } of answer.cancel) {

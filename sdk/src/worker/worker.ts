@@ -18,7 +18,9 @@ import { cancelledText, failureText, releasedText } from './outcome.ts';
 import { Redactor } from './redact.ts';
 import type { LogRoom } from './run-log.ts';
 import { type Secrets, secretsOf } from './secrets.ts';
+import { sharedNow } from './shared-clock.ts';
 import { drainOnSignals } from './signals.ts';
+import { Unstarted } from './unstarted.ts';
 
 const default_stop_grace_ms = 10_000;
 /** What is left of the grace for reporting once a child process has been killed. */
@@ -78,8 +80,7 @@ export class Worker {
   readonly #redactor: Redactor;
   readonly #secrets: Secrets;
   readonly #active = new Map<number, ActiveRun>();
-  /** Runs that came while every slot was taken: only when handlers outlive their runs. */
-  #backlog: { key: number; run: Grant }[] = [];
+  readonly #unstarted = new Unstarted((key, run) => this.#startOrQueue(key, run));
   #draining = false;
   #client: Client | null = null;
   /** A server has said that it is to end after what it runs. */
@@ -205,7 +206,7 @@ export class Worker {
   #receive(message: FromThread): void {
     switch (message.kind) {
       case 'runs':
-        return this.#begin(message.firstKey, (JSON.parse(message.text) as SyncAnswer).runs);
+        return this.#begin(message, (JSON.parse(message.text) as SyncAnswer).runs);
       case 'abort':
         for (const key of message.keys) this.#abort(key, message);
         return;
@@ -232,20 +233,27 @@ export class Worker {
   /** Without its protocol no run of this worker counts any more. */
   #threadFailed(error: Error): void {
     const message = `The protocol thread of the worker failed: ${error.message}`;
+    this.#unstarted.takeAll();
     this.#abortAll('lease_lost', message);
     this.#event({ type: 'failed', message });
     this.#onGone?.();
     if (this.#options.handleSignals === true) process.exit(1);
   }
 
-  #begin(firstKey: number, runs: Grant[]): void {
+  #begin({ firstKey, at }: Extract<FromThread, { kind: 'runs' }>, runs: Grant[]): void {
     let key = firstKey;
     for (const run of runs) {
       if (this.#draining) this.#outbox.outcome(key, releasedText(run));
-      else if (this.#active.size >= this.#threadOptions.description.slots) this.#backlog.push({ key, run });
-      else this.#startRun(key, run);
+      else if (run.start_in_ms !== undefined && at + run.start_in_ms > sharedNow())
+        this.#unstarted.holdUntil(at + run.start_in_ms, key, run);
+      else this.#startOrQueue(key, run);
       key += 1;
     }
+  }
+
+  #startOrQueue(key: number, run: Grant): void {
+    if (this.#active.size >= this.#threadOptions.description.slots) this.#unstarted.queue(key, run);
+    else this.#startRun(key, run);
   }
 
   #startRun(key: number, run: Grant): void {
@@ -288,8 +296,8 @@ export class Worker {
 
   #ended(run: ActiveRun): void {
     this.#active.delete(run.key);
-    const next = this.#backlog.shift();
-    if (next !== undefined) this.#startRun(next.key, next.run);
+    const next = this.#unstarted.shift();
+    if (next !== null) this.#startRun(next.key, next.run);
     else if (this.#active.size === 0) {
       this.#onIdle?.();
       this.#stopIfDismissed();
@@ -304,11 +312,10 @@ export class Worker {
   #abort(key: number, { reason, message }: Extract<FromThread, { kind: 'abort' }>): void {
     const active = this.#active.get(key);
     if (active !== undefined) return active.abort(reason, message);
-    const unstarted = this.#backlog.find((entry) => entry.key === key);
+    const unstarted = this.#unstarted.take(key);
     if (unstarted === undefined) return;
-    this.#backlog = this.#backlog.filter((entry) => entry !== unstarted);
     if (reason === 'cancelled')
-      this.#outbox.outcome(key, cancelledText(unstarted.run, new FatalError(message ?? 'The run was cancelled.')));
+      this.#outbox.outcome(key, cancelledText(unstarted, new FatalError(message ?? 'The run was cancelled.')));
     else this.#outbox.freed(key);
   }
 
@@ -318,8 +325,7 @@ export class Worker {
 
   #drain(): void {
     this.#draining = true;
-    for (const { key, run } of this.#backlog) this.#outbox.outcome(key, releasedText(run));
-    this.#backlog = [];
+    for (const { key, run } of this.#unstarted.takeAll()) this.#outbox.outcome(key, releasedText(run));
   }
 
   #idleWithin(delayMs: number): Promise<void> {

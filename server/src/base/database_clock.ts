@@ -1,9 +1,10 @@
 // The database's time as a server knows it between two questions: what it heard, and how long ago by its own monotonic clock.
-// For measuring only (lateness, spans): whether something is due, the database decides. The stats loop tells it.
+// For measuring (lateness, spans), and for telling workers when to start what they hold a moment before its time: whether
+// something is due, the database decides. A loop tells it.
 import { monotonicMs } from './clock.ts';
 
-/** What was heard with less delay before is believed so long. */
-const trustMs = 60_000;
+/** What was heard with less delay before is believed so long: clocks of two machines drift apart. */
+const trustMs = 10_000;
 
 export class DatabaseClock {
   #heard: { offsetMs: number; roundTripMs: number; at: number } | null = null;
@@ -19,5 +20,12 @@ export class DatabaseClock {
   /** In ms since 1970; null before the first answer. */
   now(): number | null {
     return this.#heard === null ? null : monotonicMs() + this.#heard.offsetMs;
+  }
+
+  /** Milliseconds after which a time has surely come, by the database's clock; null before the first answer. */
+  surelyIn(timeMs: number): number | null {
+    const now = this.now();
+    // It may have said its time just before its answer arrived.
+    return now === null || this.#heard === null ? null : timeMs - now + this.#heard.roundTripMs / 2;
   }
 }

@@ -31,7 +31,7 @@ import {
   serveLanes,
   serves,
 } from './served_lanes.ts';
-import { freeSlots, type Session } from './sessions.ts';
+import { freeSlots, type Session, slotsAhead } from './sessions.ts';
 import type { Starts } from './starts.ts';
 
 export interface ClaimerOptions {
@@ -93,6 +93,8 @@ export interface Reservation {
   lease_id: string;
   /** By these rules the lane was open. */
   by: FlowTable;
+  /** What is leased may be so before its time. */
+  ahead: boolean;
 }
 
 export class Claimer {
@@ -215,29 +217,30 @@ export class Claimer {
 
   /**
    * Direct hand-over: a waiting session with room for `count` runs of a lane, beside what is being claimed for it, with
-   * its slots reserved. Runs that are leased to it in the statement that creates them need no claim. Null when there is a
-   * backlog, which goes first, or nobody is idle.
+   * its slots reserved. Runs that are leased to it in the statement that creates them need no claim; `ahead` of their time
+   * only to one that waits for it. Null when there is a backlog, which goes first, or nobody is idle.
    */
-  reserve(laneId: number, count: number): Reservation | null {
+  reserve(laneId: number, count: number, ahead: boolean): Reservation | null {
+    const free = ahead ? slotsAhead : freeSlots;
     let idle: Session | null = null;
     for (const group of this.#groups.values()) {
       if (!this.#servedBy(group).free.has(laneId)) continue;
       if (this.#stopped || group.behind.size > 0) return null;
       for (const session of group.sessions) {
-        if (freeSlots(session) < count || (idle !== null && freeSlots(idle) >= freeSlots(session))) continue;
+        if (free(session) < count || (idle !== null && free(idle) >= free(session))) continue;
         idle = session;
       }
     }
     if (idle === null) return null;
     idle.reserved += count;
-    return { session: idle, count, lease_id: newToken(), by: this.#options.flow.table };
+    return { session: idle, count, lease_id: newToken(), by: this.#options.flow.table, ahead };
   }
 
   /** Ends a reservation and sends what was leased under it. */
-  handOver({ session, count, lease_id, by }: Reservation, runs: readonly ClaimedRun[]): void {
+  handOver({ session, count, lease_id, by, ahead }: Reservation, runs: readonly ClaimedRun[]): void {
     session.reserved -= count;
     this.#options.metrics.runsHandedOver.inc(runs.length);
-    void this.#granter.grant(runs, { lease_id, slots: [session], by });
+    void this.#granter.grant(runs, { lease_id, slots: [session], by, ahead });
   }
 
   /** The statement failed, or unless we are certain, seemed to: what it may have leased is found in the book. */
@@ -247,31 +250,41 @@ export class Claimer {
   }
 
   /**
-   * Leases runs of a segment whose time has just come, without their passing through `ready`. Answers how many; 0 when
-   * there is a backlog, which goes first, or nobody here serves them: they are then to be moved to `ready`.
+   * Leases runs of a segment whose time has just come, without their passing through `ready`; with `aheadMs` also those
+   * whose time comes so soon, to workers that wait for it. Answers how many; 0 when there is a backlog, which goes first, or
+   * nobody here serves them: they are then to be moved to `ready` when they are due.
    */
-  async takeDue(segment: number): Promise<number> {
+  async takeDue(segment: number, aheadMs: number): Promise<number> {
     let taken = 0;
+    const ahead = aheadMs > 0;
     for (const group of this.#groups.values()) {
       const lanes = [...this.#servedBy(group).free].map((lane_id) => ({ lane_id, after: 0 }));
       if (this.#stopped || group.behind.size > 0 || lanes.length === 0) continue;
-      const slots = takeSlots(group.sessions);
+      const slots = takeSlots(group.sessions, ahead ? slotsAhead : freeSlots);
       if (slots.length === 0) continue;
       const lease_id = newToken();
       const by = this.#options.flow.table;
       try {
         const order = { segment, lanes, slots, lease_id };
-        const runs = await this.#withKept(segment, await claimRuns(this.#options.db, order, 'due'));
+        const runs = await this.#withKept(segment, await claimRuns(this.#options.db, order, { aheadMs }));
         release(slots);
         taken += runs.length;
         this.#options.onClaimed?.(segment, runs);
-        await this.#granter.grant(runs, { lease_id, slots, by });
+        await this.#granter.grant(runs, { lease_id, slots, by, ahead });
       } catch (error) {
         this.#claimFailed(slots);
         throw error;
       }
     }
     return taken;
+  }
+
+  /** Is there anybody here to whom runs may be handed before their time? */
+  get hasSlotsAhead(): boolean {
+    if (this.#options.metrics.databaseClock.now() === null) return false;
+    for (const group of this.#groups.values())
+      if (group.behind.size === 0) for (const session of group.sessions) if (slotsAhead(session) > 0) return true;
+    return false;
   }
 
   /** Has somebody here a free slot for this type, whatever its gate says? */
@@ -445,13 +458,13 @@ export class Claimer {
 const noLanes: ServedLanes = { lanes: [], rankOf: new Map(), free: new Set(), worstRank: 0 };
 
 /** One entry a slot, sessions in turn, so that little work is spread over many workers. */
-function takeSlots(sessions: Iterable<Session>): Session[] {
+function takeSlots(sessions: Iterable<Session>, free: (session: Session) => number = freeSlots): Session[] {
   const slots: Session[] = [];
   let given = true;
   while (given && slots.length < maxClaimRuns) {
     given = false;
     for (const session of sessions) {
-      if (slots.length >= maxClaimRuns || freeSlots(session) === 0) continue;
+      if (slots.length >= maxClaimRuns || free(session) === 0) continue;
       session.reserved++;
       slots.push(session);
       given = true;

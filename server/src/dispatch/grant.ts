@@ -47,6 +47,8 @@ export interface GrantOrder {
   slots: readonly Session[];
   /** The rules by which they were taken; null: they may start whatever their gate says. */
   by: FlowTable | null;
+  /** They may have been taken before their time, by workers that wait for it. */
+  ahead?: boolean;
 }
 
 export class Granter {
@@ -57,14 +59,14 @@ export class Granter {
   }
 
   /** Sends runs to their sessions; those that must not start, or whose session is gone, are settled instead. */
-  async grant(runs: readonly ClaimedRun[], { lease_id, slots, by }: GrantOrder): Promise<void> {
+  async grant(runs: readonly ClaimedRun[], { lease_id, slots, by, ahead = false }: GrantOrder): Promise<void> {
     const [first] = runs;
     if (first === undefined) return;
     const { starts, metrics } = this.#parts;
     const isClosed = await this.#closedSince(by);
     const told = new Set<Session>();
     const astray: Settlement[] = [];
-    const grantedAt = monotonicMs();
+    const now = monotonicMs();
     const lateness = new Lateness(metrics);
     const awaited = this.#parts.awaited(segmentOf(first.run_id));
     const traces = isTracing();
@@ -82,10 +84,12 @@ export class Granter {
         continue;
       }
       const { lane_id } = run;
+      const startAt = ahead ? this.#startAt(run) : null;
+      const grantedAt = startAt ?? now;
       session.held.set(run_id, { lease_id, call: 0, lane_id, grantedAt, keeps: run.kept !== undefined, sealed_job });
       const traceparent = traces ? noteWait({ ...lane, ...run, again: run.kept !== undefined }) : run.traceparent;
       const json = grantJson(granted, lane, { lease_id, awaited, encrypted: sealed_job !== null, traceparent });
-      session.outbox.push({ lease: { run_id, lease_id }, json });
+      session.outbox.push({ lease: { run_id, lease_id }, json, startAt });
       told.add(session);
       starts.note(lane_id);
       lateness.note(lane.queue, run.due_at);
@@ -94,6 +98,12 @@ export class Granter {
     metrics.runsStarted.inc(runs.length - astray.length);
     for (const session of told) session.parked?.answer();
     if (astray.length > 0) await this.#putBack(astray, slots);
+  }
+
+  /** Monotonic ms at which the run is due; null when it is already, or the database's clock is not known. */
+  #startAt({ due_at }: ClaimedRun): number | null {
+    const inMs = this.#parts.metrics.databaseClock.surelyIn(wholeMs(due_at));
+    return inMs === null || inMs <= 0 ? null : monotonicMs() + inMs;
   }
 
   /** The run as its worker gets it; or why it cannot start. */
@@ -181,6 +191,11 @@ function grantJson(
 function checkpointJson({ kept }: ClaimedRun): string {
   if (kept?.value == null || kept.saved_at === null) return '';
   return `,"checkpoint":{"version":${kept.version},"saved_at":"${rfc3339(kept.saved_at)}","value":${kept.value}}`;
+}
+
+/** A time as PostgreSQL writes it, in ms since 1970, begun ones counted: `Date` cuts what is finer. */
+function wholeMs(text: string): number {
+  return Date.parse(text) + (/\.\d{4}/.test(text) ? 1 : 0);
 }
 
 /** As PostgreSQL writes a time in UTC: `2030-01-31 09:00:00.5+00`. */

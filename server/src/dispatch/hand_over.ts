@@ -8,8 +8,8 @@ import type { Claimer } from './claim.ts';
 const maxHandOver = 100;
 
 export function offerTo(claimer: Claimer): OfferRuns {
-  return (laneId, count) => {
-    const reservation = count > 0 && count <= maxHandOver ? claimer.reserve(laneId, count) : null;
+  return (laneId, count, ahead) => {
+    const reservation = count > 0 && count <= maxHandOver ? claimer.reserve(laneId, count, ahead) : null;
     if (reservation === null) return null;
     const { session_id, worker_id } = reservation.session;
     return {
@@ -23,7 +23,7 @@ export function offerTo(claimer: Claimer): OfferRuns {
 export function handOverTo(claimer: Claimer): HandOver {
   const offerRuns = offerTo(claimer);
   return (rows) => {
-    const offer = areAlike(rows) ? offerRuns(rows[0]?.lane_id ?? 0, rows.length) : null;
+    const offer = areAlike(rows) ? offerRuns(rows[0]?.lane_id ?? 0, rows.length, false) : null;
     return offer && { ...offer, committed: (created) => offer.committed(toGranted(rows, created)) };
   };
 }

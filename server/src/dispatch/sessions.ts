@@ -32,6 +32,13 @@ export interface Ended {
   seconds: number | null;
 }
 
+export interface OutgoingGrant {
+  lease: Lease;
+  json: string;
+  /** Monotonic ms before which it is not to be started; null: it may start at once. */
+  startAt: number | null;
+}
+
 export interface Session {
   session_id: string;
   worker_id: string;
@@ -48,7 +55,7 @@ export interface Session {
   /** Runs whose outcome has come, with the number of the call that brought it: a call that left before may still list them. */
   reported: Map<string, number>;
   /** Grants as JSON, to be carried by the next answer. */
-  outbox: { lease: Lease; json: string }[];
+  outbox: OutgoingGrant[];
   cancels: (Lease & { reason: string })[];
   parked: Parked | null;
   /** Monotonic ms of the last answer that brought runs. */
@@ -132,6 +139,15 @@ export function freeSlots(session: Session): number {
   if (session.worker === null || !session.accept || session.compare) return 0;
   if (session.parked === null && monotonicMs() - session.fedAt > returnsWithinMs) return 0;
   return Math.max(0, session.worker.slots - session.held.size - session.reserved);
+}
+
+/**
+ * How many runs may be handed to it before their time. Half of its slots stay free: what comes meanwhile and may start at
+ * once must not wait for what may not.
+ */
+export function slotsAhead(session: Session): number {
+  if (session.worker?.waits !== true) return 0;
+  return Math.max(0, Math.floor(freeSlots(session) - session.worker.slots / 2));
 }
 
 /** Runs of a call that succeeded and have kept something, which is of no use any more. */

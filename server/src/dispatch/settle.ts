@@ -120,7 +120,11 @@ function noteLeases(settled: Settled, segment: number, leases: readonly SettledL
 }
 
 function note(settled: Settled, segment: number, settlement: Settlement): void {
-  if (settlement.move === 'release') settled.ready.add(segment);
+  if (settlement.move === 'release') {
+    settled.ready.add(segment);
+    // One that was given back before its time waits for it.
+    settled.nextMs = 0;
+  }
   if (settlement.move === 'retry' || settlement.move === 'snooze') {
     settled.nextMs = Math.min(settled.nextMs ?? Number.POSITIVE_INFINITY, settlement.retry_delay_ms ?? 0);
   }

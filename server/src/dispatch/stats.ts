@@ -3,7 +3,6 @@
 // then. The last hour in minutes is kept in memory, from a sample every few seconds.
 import { limits, PunctualError, type Stats } from '@punctual/contract';
 import { monotonicMs, pause } from '../base/clock.ts';
-import type { DatabaseClock } from '../base/database_clock.ts';
 import { Minutes, minuteMs, startOf } from '../rules/stats.ts';
 import type { Queryable } from '../store/database.ts';
 import {
@@ -23,8 +22,6 @@ export interface StatsParts {
   server: Stats['server'];
   /** What this server has granted. */
   starts: { readonly total: number };
-  /** Told what time it is. */
-  clock?: DatabaseClock;
 }
 
 export const sampleEveryMs = 5_000;
@@ -66,10 +63,8 @@ export class StatsBoard {
 
   /** One sample of the counters, for the minutes. */
   async sample(): Promise<void> {
-    const { db, segments, clock } = this.#parts;
-    const askedAt = monotonicMs();
+    const { db, segments } = this.#parts;
     const counters = await readCounters(db);
-    clock?.heard(counters.now_ms, askedAt);
     if (!this.#seeded) {
       const sinceMs = startOf(counters.now_ms) - 59 * minuteMs;
       const facts = await newestByMinute(db, segments, { sinceMs, perSegment: seedRows });

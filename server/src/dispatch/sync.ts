@@ -30,6 +30,7 @@ import {
   type Ended,
   keepersAmong,
   noteReported,
+  type OutgoingGrant,
   type Parked,
   reconcile,
   type Session,
@@ -348,8 +349,16 @@ export class Sync {
       cancel,
       refused: refused.map(({ run_id, lease_id }) => ({ run_id, lease_id, code: 'lease_lost' })),
     });
-    return `${head.slice(0, -1)},"runs":[${runs.map((run) => run.json).join(',')}]}`;
+    return `${head.slice(0, -1)},"runs":[${grantTexts(runs).join(',')}]}`;
   }
+}
+
+/** Those that are sent before their time say how long that is away as they leave. */
+function grantTexts(runs: readonly OutgoingGrant[]): string[] {
+  const now = monotonicMs();
+  return runs.map(({ json, startAt }) =>
+    startAt === null || startAt <= now ? json : `${json.slice(0, -1)},"start_in_ms":${(startAt - now).toFixed(2)}}`,
+  );
 }
 
 function badReport(errors: FieldError[]): PunctualError {

@@ -1,5 +1,5 @@
-// Plans of schedules that are due together. Many of them have the same rule (midnight): its times are looked for once, from
-// the longest ago that any of them was planned, and each takes those that are new to it. Pure; the planner calls it.
+// Plans of schedules that are due together. Many of them have the same rule (midnight): its times up to a moment are looked
+// for once, from the longest ago that any of them was planned, and each takes those that are new to it. Pure; the planner calls it.
 import { findTimes, type Plan, type PlanInput, planTimes, type Times } from './plan.ts';
 import { dependsOnKey } from './schedule/occurrences.ts';
 import type { ScheduleRule } from './schedule/rule.ts';
@@ -16,9 +16,10 @@ interface Shared {
 /** What of a stored rule is the job's own. */
 const ownKey = /"jitter_key":"([^"]*)"/;
 
-/** All as of the same moment. */
 export function planTogether(inputs: readonly StoredPlanInput[]): Plan[] {
-  const bare = inputs.map((input) => (input.fixed_delay ? input.rule : input.rule.replace(ownKey, '')));
+  const bare = inputs.map(
+    ({ rule, fixed_delay, now_ms }) => `${now_ms} ${fixed_delay ? rule : rule.replace(ownKey, '')}`,
+  );
   const planned = new Map<string, number>();
   for (const [i, { planned_until_ms }] of inputs.entries()) {
     const text = bare[i] as string;

@@ -6,13 +6,13 @@ import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Plan } from '../rules/plan.ts';
 import { planTogether, type StoredPlanInput } from '../rules/plan_together.ts';
-import type { OfferRuns } from '../store/claim.ts';
+import type { ClaimedRun, LeaseOffer, OfferRuns } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
 import type { Lanes } from '../store/lanes.ts';
-import { type Planned, type PlannedSchedule, writePlans } from '../store/plans.ts';
+import { isSimple, type Planned, type PlannedSchedule, writePlans } from '../store/plans.ts';
 import { type CancelOrder, cancelRun, liveRunIds } from '../store/run_moves.ts';
 import { type DueSchedule, readDue, releaseBlocked } from '../store/schedules.ts';
-import type { Acted } from './segment_clock.ts';
+import type { Acted, NextAct } from './segment_clock.ts';
 
 export interface PlannerParts {
   db: Database;
@@ -20,6 +20,8 @@ export interface PlannerParts {
   metrics: Metrics;
   log: Logger;
   offerRuns: OfferRuns;
+  /** How long before their time runs may be handed to workers just now. */
+  aheadMs: () => number;
   /** Told after a commit: where runs are ready, and in how many ms the first of those that wait for their time is due. */
   onPlanned: (segment: number, nextMs: number | null) => void;
   onCancelled: (orders: CancelOrder[]) => void;
@@ -27,53 +29,96 @@ export interface PlannerParts {
 
 const maxSchedules = 1000;
 
-/** Plans what is due in a segment; answers how many schedules were looked at, and when the next is due. */
-export async function planOnce(parts: PlannerParts, segment: number): Promise<Acted> {
-  const { db, lanes, metrics, onPlanned } = parts;
+/**
+ * Plans what is due in a segment; answers how many schedules were looked at, and when to look again. What will be due
+ * within `aheadMs` is planned only if a worker takes it at once, to start it at its time, and if nothing can change the plan
+ * until then: no other run of the job that might end, no time that makes no run. The rest is left until it is due.
+ */
+export async function planOnce(parts: PlannerParts, segment: number, aheadMs = 0): Promise<Acted> {
   const asked = monotonicMs();
-  const due = await readDue(db, segment, maxSchedules);
+  const due = await readDue(parts.db, segment, maxSchedules, aheadMs);
   const nowAt = (asked + monotonicMs()) / 2;
   const [first] = due;
   if (first === undefined) return 0;
-  const found = await lanes.ensure(due);
+  const found = await parts.lanes.ensure(due);
   const decided = planTogether(due.map(toInput));
-  const plans = due.map(({ job_id, turn }, i) => ({
-    job_id,
-    turn,
-    lane_id: found[i]?.lane_id ?? 0,
-    plan: decided[i] as Plan,
-  }));
-  const written = await writeAndLease(parts, segment, plans);
-  const won = written.jobs === null ? plans : plans.filter(({ job_id }) => written.jobs?.has(job_id));
-  for (const [outcome, times] of outcomesOf(won)) metrics.occurrences.inc({ outcome }, times);
-  await settleOverlaps(parts, segment, won);
-  if (written.runs > written.granted.length) onPlanned(segment, written.next_run_ms);
-  if (written.jobs !== null || due.length === maxSchedules) return due.length;
-  const next = Math.min(
-    ...[first.rest_ms, ...plans.map(({ plan }) => plan.next_ms)].map((ms) => Number(ms ?? Infinity)),
-  );
-  const next_ms = nowAt + next - Number(first.exact_now_ms) - monotonicMs();
-  return { done: due.length, next_ms: Number.isFinite(next_ms) ? next_ms : null };
+  const now: PlannedSchedule[] = [];
+  const early = new Map<number, PlannedSchedule[]>();
+  const times: NextTimes = { next: [first.rest_ms], left: [] };
+  for (const [i, { job_id, turn, now_ms, next_ms }] of due.entries()) {
+    const planned = { job_id, turn, lane_id: found[i]?.lane_id ?? 0, plan: decided[i] as Plan };
+    if (Number(next_ms) <= Number(now_ms)) now.push(planned);
+    else if (isSimple(planned.plan) && startsOnTime(planned.plan))
+      early.set(planned.lane_id, [...(early.get(planned.lane_id) ?? []), planned]);
+    else times.left.push(next_ms);
+  }
+  const written = now.length === 0 ? [] : [await write(parts, segment, now, offerOf(parts, now, 0))];
+  if (now.length > 0) times.next.push(...now.map(({ plan }) => plan.next_ms));
+  for (const plans of early.values()) {
+    const offer = offerOf(parts, plans, aheadMs);
+    if (offer !== null) written.push(await write(parts, segment, plans, offer));
+    if (offer !== null) times.next.push(...plans.map(({ plan }) => plan.next_ms));
+    else times.left.push(...plans.flatMap(({ plan }) => plan.times.map((time) => time.nominal_ms)));
+  }
+  if (written.includes('overtaken') || due.length === maxSchedules) return due.length;
+  return { done: due.length, next: nextOf(times, parts.aheadMs(), nowAt - Number(first.exact_now_ms)) };
 }
 
+/** In ms since 1970 by the database's clock. */
+interface NextTimes {
+  /** When those that were planned, and those that were not looked at, are due. */
+  next: (number | string | null)[];
+  /** When those are due that could not be planned ahead of that. */
+  left: (number | string)[];
+}
+
+function nextOf({ next, left }: NextTimes, aheadMs: number, offsetMs: number): NextAct | null {
+  const first = (times: NextTimes['next']): number => Math.min(...times.map((ms) => Number(ms ?? Infinity)));
+  const ahead = { in_ms: first(next) - aheadMs, ahead_ms: aheadMs };
+  const atTime = { in_ms: first(left), ahead_ms: 0 };
+  const { in_ms, ahead_ms } = ahead.in_ms < atTime.in_ms ? ahead : atTime;
+  return Number.isFinite(in_ms) ? { in_ms: in_ms + offsetMs - monotonicMs(), ahead_ms } : null;
+}
+
+function startsOnTime({ times }: Plan): boolean {
+  return times.every(({ nominal_ms, effective_ms }) => effective_ms === nominal_ms);
+}
+
+type Offer = LeaseOffer<ClaimedRun[]> & { aheadMs: number };
+
 /** When a worker waits for runs of just that lane, those that are due are leased to it in the statement that writes them. */
-async function writeAndLease(
-  { db, offerRuns }: PlannerParts,
+function offerOf({ offerRuns }: PlannerParts, plans: readonly PlannedSchedule[], aheadMs: number): Offer | null {
+  const [first] = plans;
+  if (first === undefined || plans.some(({ lane_id }) => lane_id !== first.lane_id)) return null;
+  const starts = plans.reduce((sum, { plan }) => sum + startsIn(plan), 0);
+  const offer = offerRuns(first.lane_id, starts, aheadMs > 0);
+  return offer && { ...offer, aheadMs };
+}
+
+/** Writes plans and what follows from them; `overtaken` when another server or an edit has moved on with some of them. */
+async function write(
+  parts: PlannerParts,
   segment: number,
   plans: readonly PlannedSchedule[],
+  offer: Offer | null,
+): Promise<'all' | 'overtaken'> {
+  const written = await writeAndLease(parts, segment, plans, offer);
+  const won = written.jobs === null ? plans : plans.filter(({ job_id }) => written.jobs?.has(job_id));
+  for (const [outcome, times] of outcomesOf(won)) parts.metrics.occurrences.inc({ outcome }, times);
+  await settleOverlaps(parts, segment, won);
+  if (written.runs > written.granted.length) parts.onPlanned(segment, written.next_run_ms);
+  return written.jobs === null ? 'all' : 'overtaken';
+}
+
+async function writeAndLease(
+  { db }: PlannerParts,
+  segment: number,
+  plans: readonly PlannedSchedule[],
+  offer: Offer | null,
 ): Promise<Planned> {
-  const [first] = plans;
-  const lane = first !== undefined && plans.every(({ lane_id }) => lane_id === first.lane_id) ? first.lane_id : null;
-  const offer =
-    lane === null
-      ? null
-      : offerRuns(
-          lane,
-          plans.reduce((sum, { plan }) => sum + startsIn(plan), 0),
-        );
   if (offer === null) return writePlans(db, segment, plans);
   try {
-    const written = await writePlans(db, segment, plans, offer.grant);
+    const written = await writePlans(db, segment, plans, { ...offer.grant, aheadMs: offer.aheadMs });
     offer.committed(written.granted);
     return written;
   } catch (error) {
@@ -144,7 +189,8 @@ function toInput(row: DueSchedule): StoredPlanInput {
     next_ms: Number(row.next_ms),
     planned_until_ms: Number(row.planned_until_ms),
     paused_until_ms: row.paused_until_ms === null ? null : Number(row.paused_until_ms),
-    now_ms: Number(row.now_ms),
+    // Ahead of the time it is decided as it will be then.
+    now_ms: Math.max(Number(row.now_ms), Number(row.next_ms)),
     max_catch_up_age_ms: row.max_catch_up_age_ms === null ? null : Number(row.max_catch_up_age_ms),
   };
 }

@@ -20,7 +20,7 @@ function clockOf(act: (segment: number) => Promise<Acted>, inMs: () => number | 
 
 test('what an act knows of the next is not asked', async () => {
   const { clock, asked } = clockOf(
-    async (segment) => (segment === 0 ? { done: 1, next_ms: 60_000 } : 1),
+    async (segment) => (segment === 0 ? { done: 1, next: { in_ms: 60_000, ahead_ms: 0 } } : 1),
     () => null,
   );
   await clock.pass();
@@ -35,7 +35,7 @@ test('what comes while it acts is not forgotten', async () => {
   const { clock } = clockOf(
     async (segment) => {
       clock.soon(0, [segment]);
-      return { done: 1, next_ms: null };
+      return { done: 1, next: null };
     },
     () => null,
   );
@@ -69,7 +69,7 @@ test('after a failure what was not done is still due', async () => {
     async (segment) => {
       if (segment === 1 && fails) throw new Error('the book is away');
       acted.push(segment);
-      return { done: 1, next_ms: null };
+      return { done: 1, next: null };
     },
     () => null,
   );
@@ -92,7 +92,7 @@ test('what becomes due while another is acted on does not wait for it', async ()
         if (segment === 0) await held;
         acted.push(`end ${segment}`);
         if (segment === 1) release();
-        return { done: 1, next_ms: null };
+        return { done: 1, next: null };
       },
       () => null,
     );
@@ -108,4 +108,40 @@ test('what becomes due while another is acted on does not wait for it', async ()
   let acted = await acts();
   for (let tries = 1; tries < 5 && acted.length < 4; tries++) acted = await acts();
   assert.deepEqual(acted, ['begin 0', 'begin 1', 'end 1', 'end 0']);
+});
+
+test('it acts ahead of the time where it may; what could not be done then is left until its time', async () => {
+  const acted: number[] = [];
+  let could = true;
+  let in_ms: number | null = null;
+  const clock = new SegmentClock({
+    segments: [0],
+    pollIntervalMs: 60_000,
+    act: async (_, aheadMs) => {
+      acted.push(aheadMs);
+      return could ? 1 : 0;
+    },
+    ask: async () => (in_ms === null ? [] : [{ segment: 0, in_ms }]),
+    aheadMs: () => 10_000,
+  });
+  await clock.pass();
+  clock.soon(40_000, [0]);
+  const ms = await clock.pass();
+  assert.ok(ms > 20_000 && ms <= 30_000, `${ms}`);
+  clock.soon(9_000, [0]);
+  in_ms = 35_000;
+  const afterIt = await clock.pass();
+  assert.deepEqual(acted, [10_000], 'within reach, it acts at once');
+  assert.ok(afterIt > 15_000 && afterIt <= 25_001, `${afterIt}`);
+  could = false;
+  in_ms = 9_000;
+  clock.soon(9_000, [0]);
+  const left = await clock.pass();
+  assert.deepEqual(acted, [10_000, 10_000]);
+  assert.ok(left > 4_000 && left <= 9_001, `it waits for the time itself, not ${left} ms`);
+  in_ms = -1;
+  clock.soon(9_000, [0]);
+  await clock.pass();
+  await clock.pass();
+  assert.deepEqual(acted.slice(2, 4), [10_000, 0], 'what is overdue is done as at its time');
 });

@@ -1,6 +1,8 @@
 // Remembers for each segment when something is due next, and has it done then. What becomes due later is told to it
 // (`soon`), so it asks the book only after something was done, and for everything once a poll interval: what is due is
 // done within milliseconds, and what nobody told of within a second. The due clock and the planner are such clocks.
+//
+// Where workers wait for it, it acts a moment ahead of the time. What could not be done then is done at its time.
 import { monotonicMs, pause } from '../base/clock.ts';
 
 /** What was overdue for so long and yet not there to be done, another server is doing: it is left a moment. */
@@ -14,16 +16,23 @@ const beginForMs = 50;
 export interface SegmentClockOptions {
   segments: readonly number[];
   pollIntervalMs: number;
-  /** Does what is due in a segment, as much as fits in one go. */
-  act: (segment: number) => Promise<Acted>;
+  /** Does what is due in a segment, as much as fits in one go; with `aheadMs` what can be done so long before its time. */
+  act: (segment: number, aheadMs: number) => Promise<Acted>;
   /** Milliseconds until something is due, negative when overdue, for each of the segments that has something. */
   ask: (segments: readonly number[]) => Promise<{ segment: number; in_ms: number }[]>;
+  /** How long before its time something may be done just now. */
+  aheadMs?: () => number;
   /** Segments that are acted on at once: as many as keep the database busy. More only add latency. */
   atOnce?: number;
 }
 
-/** How much was done; when it is known by now, in how many ms the next is due, null for never. */
-export type Acted = number | { done: number; next_ms: number | null };
+/** How much was done; when it is known by now, when to act next. */
+export type Acted = number | { done: number; next: NextAct | null };
+
+export interface NextAct {
+  in_ms: number;
+  ahead_ms: number;
+}
 
 interface Acts {
   /** How much was done, and when, of segments that are to be asked about. */
@@ -36,6 +45,8 @@ export class SegmentClock {
   readonly #atOnce: number;
   /** Monotonic ms, as far as is known. */
   readonly #dueAt: number[];
+  /** How long before the time of what is to be done that is. */
+  readonly #aheadMs: number[];
   #askAllAt = 0;
   #nudge: (() => void) | null = null;
 
@@ -43,14 +54,26 @@ export class SegmentClock {
     this.#options = options;
     this.#atOnce = options.atOnce ?? 2;
     this.#dueAt = options.segments.map(() => Number.POSITIVE_INFINITY);
+    this.#aheadMs = options.segments.map(() => 0);
   }
 
   /** Something is due in so many ms; in one of these segments, or in any. */
   soon(ms: number, segments?: Iterable<number>): void {
-    const at = monotonicMs() + ms;
+    const aheadMs = ms > 0 ? this.#ahead() : 0;
+    const at = monotonicMs() + ms - aheadMs;
     if (segments === undefined) this.#askAllAt = Math.min(this.#askAllAt, at);
-    else for (const segment of segments) this.#dueAt[segment] = Math.min(this.#dueAt[segment] ?? at, at);
+    else for (const segment of segments) this.#actAt(at, segment, aheadMs);
     this.#nudge?.();
+  }
+
+  #ahead(): number {
+    return this.#options.aheadMs?.() ?? 0;
+  }
+
+  #actAt(at: number, segment: number, aheadMs: number): void {
+    if (at >= (this.#dueAt[segment] ?? 0)) return;
+    this.#dueAt[segment] = at;
+    this.#aheadMs[segment] = aheadMs;
   }
 
   /** Does what is due now, and answers in how many ms to be called again. */
@@ -108,9 +131,12 @@ export class SegmentClock {
     this.#dueAt[segment] = Number.POSITIVE_INFINITY;
     const at = monotonicMs();
     try {
-      const acted = await this.#options.act(segment);
+      const acted = await this.#options.act(segment, this.#aheadMs[segment] as number);
       if (typeof acted === 'number') acts.done.set(segment, { count: acted, at });
-      else if (acted.next_ms !== null) this.soon(acted.next_ms + marginMs, [segment]);
+      else if (acted.next !== null) {
+        this.#actAt(monotonicMs() + acted.next.in_ms + marginMs, segment, acted.next.ahead_ms);
+        this.#nudge?.();
+      }
     } catch (error) {
       acts.failed ??= { error, segments: [] };
       acts.failed.segments.push(segment);
@@ -141,7 +167,10 @@ export class SegmentClock {
     for (const { segment, in_ms } of next) {
       const acted = done.get(segment);
       const stuck = acted?.count === 0 && in_ms + then - acted.at <= -othersMs;
-      this.soon(then + (stuck ? yieldMs : in_ms + marginMs) - monotonicMs(), [segment]);
+      // What is overdue is done as at its time, also when something else could be done ahead; and what just could not be.
+      const aheadMs = acted?.count === 0 || in_ms <= 0 ? 0 : this.#ahead();
+      this.#actAt(then + (stuck ? yieldMs : in_ms - aheadMs + marginMs), segment, aheadMs);
     }
+    this.#nudge?.();
   }
 }

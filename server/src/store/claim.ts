@@ -87,24 +87,28 @@ export interface LeaseOffer<Written> {
   failed: (certain: boolean) => void;
 }
 
-/** Offers so many runs of a lane to a worker that waits for such; null when they are better claimed. */
-export type OfferRuns = (laneId: number, count: number) => LeaseOffer<ClaimedRun[]> | null;
+/** Offers so many runs of a lane, perhaps before their time, to a worker that waits for such; null: better claim them. */
+export type OfferRuns = (laneId: number, count: number, ahead: boolean) => LeaseOffer<ClaimedRun[]> | null;
 
-/** `due`: runs whose time has just come are leased straight from `waiting`, where nothing in `ready` is before them. */
+/**
+ * `due`: runs whose time has just come, or comes within `aheadMs`, are leased straight from `waiting`, where nothing in
+ * `ready` is before them.
+ */
 export async function claimRuns(
   db: Queryable,
   order: ClaimOrder,
-  from: 'ready' | 'due' = 'ready',
+  due: { aheadMs: number } | null = null,
 ): Promise<ClaimedRun[]> {
   const { slots } = order;
   const limited = order.lanes.some((lane) => lane.queue_room != null || lane.type_room != null);
   const one = onlySession(slots);
+  const startsAt = due === null ? part`now()` : part`starts_at`;
   return db.query<ClaimedRun>(sql`
-    with taken as (${from === 'due' ? takeDue(order) : limited ? takeWithin(order) : takeReady(order)})
+    with taken as (${due !== null ? takeDue(order, due.aheadMs) : limited ? takeWithin(order) : takeReady(order)})
     ${one === null ? part`, numbered as (select *, row_number() over () as slot from taken)` : part``},
     granted as (
-      insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at)
-      ${one === null ? grantToMany(slots, order.lease_id) : grantToOne(one, order.lease_id)}
+      insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at, started_at)
+      ${one === null ? grantToMany(slots, order.lease_id, startsAt) : grantToOne(one, order.lease_id, startsAt)}
     )
     select ${claimedColumns}, ${claimedFlag}
            ${one === null ? part`, t.slot::integer as slot` : part`, 1 as slot`}${limited ? part`, coalesce(j.units, 1)::integer as units` : part``}
@@ -193,20 +197,21 @@ function takeWithin({ segment, lanes, slots }: ClaimOrder): Fragment {
       returning segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at`;
 }
 
-function takeDue({ segment, lanes, slots }: ClaimOrder): Fragment {
+function takeDue({ segment, lanes, slots }: ClaimOrder, aheadMs: number): Fragment {
   return part`
       delete from punctual.waiting
       where ${ofSegment(part`segment`, segment)}
         and ctid = any (array(
           select w.ctid
           from punctual.waiting w
-          where w.segment = ${segment}::smallint and w.wake_at <= now()
+          where w.segment = ${segment}::smallint and w.wake_at <= now() + ${aheadMs}::integer * interval '1 millisecond'
             and w.lane_id = any (${int4s(lanes, (lane) => lane.lane_id)}::integer[])
           order by w.wake_at
           limit ${slots.length}::integer
           for update skip locked
         ))
-      returning segment, run_id, job_id, lane_id, attempts, cause, nextval('punctual.arrivals') * 4096 as seq, scheduled_for, due_at`;
+      returning segment, run_id, job_id, lane_id, attempts, cause, nextval('punctual.arrivals') * 4096 as seq, scheduled_for, due_at,
+                greatest(now(), wake_at) as starts_at`;
 }
 
 type Slot = ClaimOrder['slots'][number];
@@ -223,17 +228,17 @@ export function sessionsOf(slots: readonly Slot[]): Fragment {
         with ordinality as s (session_id, worker_id, slot)`;
 }
 
-function grantToOne({ session_id, worker_id }: Slot, leaseId: string): Fragment {
+function grantToOne({ session_id, worker_id }: Slot, leaseId: string, startsAt: Fragment): Fragment {
   return part`
       select segment, run_id, job_id, lane_id, attempts + 1, cause, ${leaseId}::uuid, ${session_id}::uuid, ${worker_id}::text,
-             scheduled_for, due_at
+             scheduled_for, due_at, ${startsAt}
       from taken`;
 }
 
-function grantToMany(slots: readonly Slot[], leaseId: string): Fragment {
+function grantToMany(slots: readonly Slot[], leaseId: string, startsAt: Fragment): Fragment {
   return part`
       select n.segment, n.run_id, n.job_id, n.lane_id, n.attempts + 1, n.cause, ${leaseId}::uuid, s.session_id, s.worker_id,
-             n.scheduled_for, n.due_at
+             n.scheduled_for, n.due_at, ${startsAt}
       from numbered n
       join ${sessionsOf(slots)} using (slot)`;
 }

@@ -26,19 +26,21 @@ export interface Planned {
 
 /**
  * Writes what was decided for schedules of one segment: the ledger, the runs, and when to look again. With `grant`, runs
- * that are due are leased to it at once.
+ * that are due are leased to it at once, also those that will be within `aheadMs`.
  */
 export async function writePlans(
   db: Queryable,
   segment: number,
   plans: readonly PlannedSchedule[],
-  grant: DirectGrant | null = null,
+  grant: (DirectGrant & { aheadMs?: number }) | null = null,
 ): Promise<Planned> {
+  const soon = part`now() + ${grant?.aheadMs ?? 0}::integer * interval '1 millisecond'`;
+  const isDue = part`run_id is not null and blocked = 0 and effective_at <= ${soon}`;
   const times: TimeOf[] = [];
   for (const of of plans)
     for (const time of of.plan.times)
       times.push({ of, time, run_id: time.reason === null ? newId('run', segment) : null });
-  const simple = times.length === plans.length && times.every(({ of, time }) => isSimple(of, time));
+  const simple = plans.every(({ plan }) => isSimple(plan));
   const rows = await db.query<Written & (ClaimedRun | { run_id: null })>(sql`
     with moved as (${simple ? moveWithTimes(segment, times) : move(segment, plans)}),
     entry as materialized (
@@ -62,13 +64,13 @@ export async function writePlans(
              case when blocked = 1 then 'overlap' else 'due_later' end::punctual.waiting_reason, scheduled_for, effective_at,
              case when blocked = 1 then 'infinity' else effective_at end
       from entry
-      where run_id is not null and (blocked = 1 or effective_at > now())
+      where run_id is not null and (blocked = 1 or effective_at > ${soon})
       returning wake_at
     )
     select case when (select count(*) from moved) < ${plans.length}::integer then (select coalesce(array_agg(job_id::text), '{}') from moved) end as jobs,
            ((select count(*) from due) + (select count(*) from later))::integer as runs,
            (select extract(epoch from min(wake_at) - now()) * 1000 from later where wake_at < 'infinity') as next_run_ms
-           ${grant === null ? part`, null as run_id` : part`, granted.* from (select 1) one left join (${grantedRuns(segment)}) granted on true`}`);
+           ${grant === null ? part`, null as run_id` : part`, granted.* from (select 1) one left join (${grantedRuns(segment, isDue)}) granted on true`}`);
   const { jobs = null, runs = 0, next_run_ms = null } = rows[0] ?? {};
   return {
     jobs: jobs === null ? null : new Set(jobs),
@@ -85,8 +87,9 @@ interface TimeOf {
 }
 
 /** One time has come, and it makes a run as it should: so it is nearly always. */
-function isSimple({ plan }: PlannedSchedule, { reason, note, blocked }: PlannedTime): boolean {
-  return plan.times.length === 1 && reason === null && note === null && !blocked;
+export function isSimple({ times }: Plan): boolean {
+  const [time] = times;
+  return time !== undefined && times.length === 1 && time.reason === null && time.note === null && !time.blocked;
 }
 
 function move(segment: number, plans: readonly PlannedSchedule[]): Fragment {
@@ -141,8 +144,6 @@ interface Written {
   next_run_ms: string | null;
 }
 
-const isDue = part`run_id is not null and blocked = 0 and effective_at <= now()`;
-
 function intoReady(segment: number): Fragment {
   return part`
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)
@@ -151,13 +152,13 @@ function intoReady(segment: number): Fragment {
 
 function intoRunning(segment: number, { session_id, worker_id, lease_id }: DirectGrant): Fragment {
   return part`
-      insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at)
+      insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at, started_at)
       select ${segment}::smallint, run_id, job_id, lane_id, 1, 'schedule', ${lease_id}::uuid, ${session_id}::uuid, ${worker_id}::text,
-             scheduled_for, effective_at`;
+             scheduled_for, effective_at, greatest(now(), effective_at)`;
 }
 
 /** A job that is paused or cancelled has another turn: none of these is flagged. */
-function grantedRuns(segment: number): Fragment {
+function grantedRuns(segment: number, isDue: Fragment): Fragment {
   return part`
       select ${claimedColumns}, null as flag, 1 as slot
       from (select run_id, job_id, lane_id, 0 as attempts, seq, scheduled_for, effective_at as due_at from entry where ${isDue}) t

@@ -46,21 +46,22 @@ const liveRuns = part`(
   + (select count(*) from punctual.waiting r where r.segment = s.segment and r.job_id = s.job_id and ${counts} and r.reason <> 'overlap'))::integer`;
 
 /**
- * Schedules of a segment whose time has come, the longest overdue first. They are chosen before anything is joined: else
+ * Schedules of a segment whose time has come, or comes within `aheadMs`, the longest overdue first. They are chosen before anything is joined: else
  * all that are due together are read for each batch of them. Who allows overlaps need not know of other runs.
  */
-export async function readDue(db: Queryable, segment: number, limit: number): Promise<DueSchedule[]> {
+export async function readDue(db: Queryable, segment: number, limit: number, aheadMs = 0): Promise<DueSchedule[]> {
+  const soon = part`now() + ${aheadMs}::integer * interval '1 millisecond'`;
   return db.query<DueSchedule>(sql`
     select s.job_id, s.turn, s.rule, s.fixed_delay, s.overlap::text as overlap, s.catch_up::text as catch_up, s.max_catch_up_age_ms,
            s.max_catch_up_count, s.max_runs - s.runs_made as runs_left, ${epochMs(part`s.next_fire_at`)} as next_ms,
            ${epochMs(part`s.planned_until`)} as planned_until_ms, ${epochMs(part`s.paused_until`)} as paused_until_ms, ${epochMs(part`now()`)} as now_ms,
            extract(epoch from now()) * 1000 as exact_now_ms,
-           (select extract(epoch from min(next_fire_at)) * 1000 from punctual.schedules where segment = ${segment}::smallint and next_fire_at > now()) as rest_ms,
+           (select extract(epoch from min(next_fire_at)) * 1000 from punctual.schedules where segment = ${segment}::smallint and next_fire_at > ${soon}) as rest_ms,
            coalesce(others.live, 0) as live, coalesce(others.blocked, 0) as blocked, ${laneOfJob}
     from (
       select *
       from punctual.schedules
-      where segment = ${segment}::smallint and next_fire_at <= now()
+      where segment = ${segment}::smallint and next_fire_at <= ${soon}
       order by next_fire_at
       limit ${limit}::integer
     ) s

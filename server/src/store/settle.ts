@@ -75,7 +75,7 @@ export async function settleSuccesses(
         as o (run_id, lease_id, reason, result)
       where r.segment = ${segment}::smallint and r.run_id = o.run_id and r.lease_id = o.lease_id
       returning r.segment, r.run_id, r.job_id, r.lane_id, r.attempt, r.cause, r.lease_id, r.worker_id, r.scheduled_for, r.due_at,
-                r.started_at, r.key, o.reason, o.result
+                least(r.started_at, now()) as started_at, r.key, o.reason, o.result
     ),
     ended as (
       insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, lease_id, worker_id,
@@ -141,7 +141,7 @@ export async function settleRuns(
       where r.segment = ${segment}::smallint and r.run_id = o.run_id and r.lease_id = o.lease_id
       returning r.segment, r.run_id, r.job_id, r.lane_id, r.cause, r.lease_id, r.worker_id, r.scheduled_for, r.due_at, r.key,
                 (r.attempt - case when o.move = 'snooze' and r.cancel_at is null then 1 else o.uncounted end)::smallint as attempt,
-                case when o.uncounted = 0 then r.started_at end as started_at, o.reason, o.error, o.result, o.retry_delay_ms,
+                case when o.uncounted = 0 then least(r.started_at, now()) end as started_at, o.reason, o.error, o.result, o.retry_delay_ms,
                 o.place, o.lines, o.words,
                 case when o.move = 'snooze' and r.cancel_at is not null then 'cancelled' else o.attempt_outcome end as attempt_outcome,
                 case when r.cancel_at is not null and o.move <> 'end' then 'end' else o.move end as move,
@@ -181,7 +181,13 @@ export async function settleRuns(
       select segment, run_id, job_id, lane_id, attempt, cause, coalesce(place, nextval('punctual.arrivals') * 4096), scheduled_for,
              ${apart(part`due_at`, part`scheduled_for`)}
       from settled
-      where move = 'release'
+      where move = 'release' and due_at <= now()
+    ),
+    early as (
+      insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
+      select segment, run_id, job_id, ${entryLane(part`settled.lane_id`)}, attempt, cause, 'due_later', scheduled_for, due_at, due_at
+      from settled
+      where move = 'release' and due_at > now()
     ),
     held as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
