@@ -12,12 +12,13 @@ export interface Timing {
   fixed_delay: boolean;
   /** The first time that the planner has not come to. */
   next_ms: number | null;
+  /** Now; or the time that the planner has come to a moment ahead. */
   now_ms: number;
 }
 
 export async function readTiming(db: Queryable, jobId: string): Promise<Timing | null> {
   const rows = await db.query<{ rule: string; fixed_delay: boolean; next_ms: string | null; now_ms: string }>(sql`
-    select rule, fixed_delay, ${epochMs(part`next_fire_at`)} as next_ms, ${epochMs(part`now()`)} as now_ms
+    select rule, fixed_delay, ${epochMs(part`next_fire_at`)} as next_ms, ${epochMs(part`greatest(now(), planned_until)`)} as now_ms
     from punctual.schedules
     where segment = ${segmentOf(jobId)}::smallint and job_id = ${jobId}`);
   const row = rows[0];
