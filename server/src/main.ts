@@ -153,11 +153,13 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     claimer.wakeAll();
     admitter.wakeAll();
   };
-  const flowChanged = (): void => {
-    loops.flowChanged();
+  const flowChanged = async (): Promise<void> => {
     announcer.say({ flow: 'changed' });
+    loops.flowChanged();
+    // Who changed a rule may submit right after: it counts here by then. If it cannot be read, the loop goes on trying.
+    await flow.refresh().catch(() => {});
   };
-  const breakers = new Breakers({ db, log, flow, claimer, onMoved: flowChanged });
+  const breakers = new Breakers({ db, log, flow, claimer, onMoved: () => void flowChanged() });
   const tell = (what: { segments?: Iterable<number>; lane?: number | undefined; nextMs?: number | null }): void => {
     const touched = [...(what.segments ?? [])];
     if (touched.length > 0) claimer.wake(touched, { lane: what.lane });

@@ -125,6 +125,19 @@ test('a held gate starts nothing on any server, and opened again keeps the order
   await eventually(() => assert.equal(started.length, 31));
 });
 
+test('when a gate is answered for, the server that answered goes by it', async () => {
+  const started: number[] = [];
+  const handlers = { mail: (run: { payload: unknown }) => void started.push(run.payload as number) };
+  await using house = await openHouse({ workers: 1, handlers });
+  for (let i = 0; i < 20; i++) {
+    await house.client.gates.set('type', 'mail', { state: 'hold' });
+    const { run_id = '' } = await house.client.jobs.create({ type: 'mail', payload: i });
+    assert.equal((await house.client.runs.get(run_id)).status, 'QUEUED', `the ${i}th started behind its gate`);
+    await house.client.gates.set('type', 'mail', { state: 'open' });
+    await eventually(() => assert.equal(started.length, i + 1));
+  }
+});
+
 test('behind a held gate runs wait in their order', async () => {
   await using house = await openHouse({ segments: 1 });
   const hand = new Hand(house.url, { slots: 1 });

@@ -21,7 +21,7 @@ export function registerFlow(app: FastifyInstance, { db, allSegments, flowChange
   register(app, queueRoutes.setQueue, async ({ params: { name }, body, request }) => {
     const look = async (tx: Queryable) => (await listQueues(tx, allSegments, name))[0] ?? null;
     await audited(db, request, { id: name, look }, (tx) => setQueue(tx, name, body));
-    flowChanged();
+    await flowChanged();
     return findQueue(name);
   });
 
@@ -30,7 +30,7 @@ export function registerFlow(app: FastifyInstance, { db, allSegments, flowChange
     const { kind, name } = params;
     const look = async (tx: Queryable) => (await listLaneLimits(tx, params))[0] ?? null;
     await audited(db, request, { id: `${kind}/${name}`, look }, (tx) => setLaneLimit(tx, kind, name, body));
-    flowChanged();
+    await flowChanged();
     const [limit] = await listLaneLimits(db, params);
     if (limit === undefined) throw new PunctualError('internal');
     return limit;
@@ -40,7 +40,7 @@ export function registerFlow(app: FastifyInstance, { db, allSegments, flowChange
   register(app, gateRoutes.setGate, async ({ params: { kind, name }, body, request }) => {
     const look = (tx: Queryable) => getGate(tx, kind, name);
     await audited(db, request, { id: `${kind}/${name}`, look }, (tx) => setGate(tx, kind, name, body));
-    flowChanged();
+    await flowChanged();
     const gate = await getGate(db, kind, name);
     if (gate === null) throw new PunctualError('internal');
     return gate;
@@ -51,7 +51,7 @@ export function registerFlow(app: FastifyInstance, { db, allSegments, flowChange
     (await listBreakers(tx)).find((one) => one.type === type) ?? null;
   register(app, gateRoutes.setBreaker, async ({ params: { type }, body, request }) => {
     await audited(db, request, { id: type, look: breakerOf(type) }, (tx) => setBreaker(tx, type, body));
-    flowChanged();
+    await flowChanged();
     const breaker = await breakerOf(type)(db);
     if (breaker === null) throw new PunctualError('internal');
     return breaker;
@@ -60,7 +60,7 @@ export function registerFlow(app: FastifyInstance, { db, allSegments, flowChange
     await audited(db, request, { id: type, look: breakerOf(type) }, async (tx) => {
       if (!(await deleteBreaker(tx, type))) throw new PunctualError('breaker_not_found');
     });
-    flowChanged();
+    await flowChanged();
     return { type };
   });
 }

@@ -77,8 +77,8 @@ export interface ApiParts {
   planSoon: (segment: number) => void;
   /** A backfill has something to do. */
   backfillSoon: () => void;
-  /** The rules of queues and types were changed: every server must know. */
-  flowChanged: () => void;
+  /** The rules of queues and types were changed: every server must know. Resolves when this one goes by them. */
+  flowChanged: () => Promise<void>;
   /** An operation has something to do. */
   operateSoon: () => void;
   /** Runs of a segment have ended, or may have. */
