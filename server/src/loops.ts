@@ -190,7 +190,7 @@ export function startLoops({
   });
 
   // Workers that wait for it are handed runs a moment before their time.
-  const aheadMs = (): number => (claimer.hasSlotsAhead ? config.hand_over_ahead_ms : 0);
+  const ahead = { ms: config.hand_over_ahead_ms, isPossible: () => claimer.hasSlotsAhead };
 
   // Runs whose time has come are handed over or move to ready.
   const dueParts = {
@@ -203,7 +203,7 @@ export function startLoops({
     pollIntervalMs: config.poll_interval_ms,
     act: (segment, soonMs) => moveDueOnce(dueParts, segment, soonMs),
     ask: (some) => nextWakes(db, some),
-    aheadMs,
+    ahead,
   });
   const due = start({ name: 'due', everyMs: config.poll_interval_ms, pass: () => dueClock.pass() });
 
@@ -214,7 +214,7 @@ export function startLoops({
     metrics,
     log,
     offerRuns: offerTo(claimer),
-    aheadMs,
+    aheadMs: ahead.ms,
     onPlanned: ready,
     onCancelled: cancelled,
   };
@@ -224,7 +224,7 @@ export function startLoops({
     pollIntervalMs: config.poll_interval_ms,
     act: plan,
     ask: (some) => nextPlans(db, some),
-    aheadMs,
+    ahead,
     // Between reading and writing it thinks: with three, the database always has something to do.
     atOnce: 3,
   });

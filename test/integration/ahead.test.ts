@@ -181,7 +181,7 @@ describe('planning before the time', () => {
       {
         ...{ db, lanes, metrics: openMetrics(noReadings), log: openLog('silent', 'test') },
         offerRuns: (_lane, _count, ahead) => (offers && ahead ? taken : null),
-        aheadMs: () => aheadMs,
+        aheadMs,
         onPlanned: () => {},
         onCancelled: () => {},
       },

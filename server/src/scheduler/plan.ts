@@ -20,14 +20,16 @@ export interface PlannerParts {
   metrics: Metrics;
   log: Logger;
   offerRuns: OfferRuns;
-  /** How long before their time runs may be handed to workers just now. */
-  aheadMs: () => number;
+  /** How long before their time runs may be handed to workers. */
+  aheadMs: number;
   /** Told after a commit: where runs are ready, and in how many ms the first of those that wait for their time is due. */
   onPlanned: (segment: number, nextMs: number | null) => void;
   onCancelled: (orders: CancelOrder[]) => void;
 }
 
 const maxSchedules = 1000;
+/** More at once are not handed to a worker, ahead of the time or at it (dispatch/hand_over.ts). */
+const maxAhead = 100;
 
 /**
  * Plans what is due in a segment; answers how many schedules were looked at, and when to look again. What will be due
@@ -36,7 +38,8 @@ const maxSchedules = 1000;
  */
 export async function planOnce(parts: PlannerParts, segment: number, aheadMs = 0): Promise<Acted> {
   const asked = monotonicMs();
-  const due = await readDue(parts.db, segment, maxSchedules, aheadMs);
+  const limit = aheadMs > 0 ? maxAhead : maxSchedules;
+  const due = await readDue(parts.db, segment, limit, aheadMs);
   const nowAt = (asked + monotonicMs()) / 2;
   const [first] = due;
   if (first === undefined) return 0;
@@ -60,8 +63,9 @@ export async function planOnce(parts: PlannerParts, segment: number, aheadMs = 0
     if (offer !== null) times.next.push(...plans.map(({ plan }) => plan.next_ms));
     else times.left.push(...plans.flatMap(({ plan }) => plan.times.map((time) => time.nominal_ms)));
   }
-  if (written.includes('overtaken') || due.length === maxSchedules) return due.length;
-  return { done: due.length, next: nextOf(times, parts.aheadMs(), nowAt - Number(first.exact_now_ms)) };
+  const mayBeMore = due.length === limit && times.left.length === 0;
+  if (written.includes('overtaken') || mayBeMore) return due.length;
+  return { done: due.length, next: nextOf(times, parts.aheadMs, nowAt - Number(first.exact_now_ms)) };
 }
 
 /** In ms since 1970 by the database's clock. */

@@ -113,6 +113,7 @@ test('what becomes due while another is acted on does not wait for it', async ()
 test('it acts ahead of the time where it may; what could not be done then is left until its time', async () => {
   const acted: number[] = [];
   let could = true;
+  let isPossible = true;
   let in_ms: number | null = null;
   const clock = new SegmentClock({
     segments: [0],
@@ -122,7 +123,7 @@ test('it acts ahead of the time where it may; what could not be done then is lef
       return could ? 1 : 0;
     },
     ask: async () => (in_ms === null ? [] : [{ segment: 0, in_ms }]),
-    aheadMs: () => 10_000,
+    ahead: { ms: 10_000, isPossible: () => isPossible },
   });
   await clock.pass();
   clock.soon(40_000, [0]);
@@ -144,4 +145,12 @@ test('it acts ahead of the time where it may; what could not be done then is lef
   await clock.pass();
   await clock.pass();
   assert.deepEqual(acted.slice(2, 4), [10_000, 0], 'what is overdue is done as at its time');
+  isPossible = false;
+  in_ms = null;
+  await clock.pass();
+  const before = acted.length;
+  clock.soon(9_000, [0]);
+  const postponed = await clock.pass();
+  assert.equal(acted.length, before, 'while it is not possible nothing is tried');
+  assert.ok(postponed > 4_000 && postponed <= 9_001, `${postponed}`);
 });

@@ -20,8 +20,8 @@ export interface SegmentClockOptions {
   act: (segment: number, aheadMs: number) => Promise<Acted>;
   /** Milliseconds until something is due, negative when overdue, for each of the segments that has something. */
   ask: (segments: readonly number[]) => Promise<{ segment: number; in_ms: number }[]>;
-  /** How long before its time something may be done just now. */
-  aheadMs?: () => number;
+  /** How long before its time something may be done, when that is possible just then. */
+  ahead?: { ms: number; isPossible: () => boolean };
   /** Segments that are acted on at once: as many as keep the database busy. More only add latency. */
   atOnce?: number;
 }
@@ -47,6 +47,7 @@ export class SegmentClock {
   readonly #dueAt: number[];
   /** How long before the time of what is to be done that is. */
   readonly #aheadMs: number[];
+  readonly #maxAheadMs: number;
   #askAllAt = 0;
   #nudge: (() => void) | null = null;
 
@@ -55,19 +56,16 @@ export class SegmentClock {
     this.#atOnce = options.atOnce ?? 2;
     this.#dueAt = options.segments.map(() => Number.POSITIVE_INFINITY);
     this.#aheadMs = options.segments.map(() => 0);
+    this.#maxAheadMs = options.ahead?.ms ?? 0;
   }
 
   /** Something is due in so many ms; in one of these segments, or in any. */
   soon(ms: number, segments?: Iterable<number>): void {
-    const aheadMs = ms > 0 ? this.#ahead() : 0;
+    const aheadMs = ms > 0 ? this.#maxAheadMs : 0;
     const at = monotonicMs() + ms - aheadMs;
     if (segments === undefined) this.#askAllAt = Math.min(this.#askAllAt, at);
     else for (const segment of segments) this.#actAt(at, segment, aheadMs);
     this.#nudge?.();
-  }
-
-  #ahead(): number {
-    return this.#options.aheadMs?.() ?? 0;
   }
 
   #actAt(at: number, segment: number, aheadMs: number): void {
@@ -128,10 +126,13 @@ export class SegmentClock {
   }
 
   async #act(segment: number, acts: Acts): Promise<void> {
+    const aheadMs = this.#aheadMs[segment] as number;
+    const time = (this.#dueAt[segment] as number) + aheadMs;
     this.#dueAt[segment] = Number.POSITIVE_INFINITY;
+    if (aheadMs > 0 && this.#options.ahead?.isPossible() !== true) return this.#actAt(time, segment, 0);
     const at = monotonicMs();
     try {
-      const acted = await this.#options.act(segment, this.#aheadMs[segment] as number);
+      const acted = await this.#options.act(segment, aheadMs);
       if (typeof acted === 'number') acts.done.set(segment, { count: acted, at });
       else if (acted.next !== null) {
         this.#actAt(monotonicMs() + acted.next.in_ms + marginMs, segment, acted.next.ahead_ms);
@@ -168,7 +169,7 @@ export class SegmentClock {
       const acted = done.get(segment);
       const stuck = acted?.count === 0 && in_ms + then - acted.at <= -othersMs;
       // What is overdue is done as at its time, also when something else could be done ahead; and what just could not be.
-      const aheadMs = acted?.count === 0 || in_ms <= 0 ? 0 : this.#ahead();
+      const aheadMs = acted?.count === 0 || in_ms <= 0 ? 0 : this.#maxAheadMs;
       this.#actAt(then + (stuck ? yieldMs : in_ms - aheadMs + marginMs), segment, aheadMs);
     }
     this.#nudge?.();
