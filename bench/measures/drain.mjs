@@ -36,9 +36,9 @@ export async function drainOnce(house, n) {
   return drainFilled(house, n);
 }
 
-/** Drains what waits already. */
-export async function drainFilled(house, n) {
-  await house.analyze();
+/** Drains what waits already. Statements are planned anew when the planner learns of new figures. */
+export async function drainFilled(house, n, { analyze = true } = {}) {
+  if (analyze) await house.analyze();
   const before = await house.moment();
   const worker = await house.startWorker();
   await until(`${house.contestant.title} has started ${n} jobs`, () => worker.count() >= n, {

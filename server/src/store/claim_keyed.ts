@@ -32,8 +32,8 @@ export interface KeyedClaim {
 }
 
 interface LookedAt extends ClaimedRun {
-  key: string;
-  starts: boolean;
+  /** The key it waits under now; null when it starts. */
+  filed_under: string | null;
 }
 
 const placesLock = 7600;
@@ -66,15 +66,17 @@ export async function claimKeyed(db: Database, order: ClaimOrder): Promise<Keyed
   const lookedAt = await rows;
   const places = new Map(lanes.map((lane, place) => [lane.lane_id, place]));
   const place = (run: LookedAt): number => places.get(run.lane_id) ?? 0;
-  const runs = lookedAt.filter((run) => run.starts);
+  const runs = lookedAt.filter((run) => run.filed_under === null);
   runs.sort((a, b) => place(a) - place(b) || Number(a.fence) - Number(b.fence));
-  const filed = lookedAt.filter((run) => !run.starts);
+  const filed = lookedAt.flatMap(({ lane_id, fence, filed_under: key }) =>
+    key === null ? [] : [{ lane_id, fence, key }],
+  );
   return { runs, filed, more: filed.length > 0 && lookedAt.length === slots.length };
 }
 
 /**
- * The turn of a run under its key comes after those that hold a place and those before it in the batch. Holds count even if
- * they are over: the admitter removes those.
+ * Jobs are looked up once, for the decision and for the worker. Who is refused is a set looked up by hash, which `is true`
+ * keeps so, whatever the tables were like when the statement was planned; mostly it is empty.
  */
 function takeKeyed(order: ClaimOrder): ReturnType<typeof sql> {
   const { segment, lanes, slots, lease_id } = order;
@@ -82,42 +84,63 @@ function takeKeyed(order: ClaimOrder): ReturnType<typeof sql> {
   const ours = part`segment = ${segment}::smallint`;
   const laneIds = int4s(lanes, (lane) => lane.lane_id);
   const place = lanes.length === 1 ? part`1` : part`array_position(${laneIds}::integer[], t.lane_id)`;
-  const none = part`null, null, null, null, null, null, null, null`;
+  const isRefused = part`run_id in (select run_id from refused)`;
   return sql`
     with taken as (${takeReady(order)}),
-    asking as (
-      select t.*, ${place} as place,
-             (select j.concurrency_key from punctual.jobs j where j.${ours} and ${theOne(part`j.job_id`, part`t.job_id`)}) as key
+    keyed as materialized (
+      select ${place} as place, t.*, j.*
       from taken t
-      union all
-      select r.segment, ${none}, 0, r.key from punctual.running r where r.${ours} and r.key is not null
-      union all
-      select h.segment, ${none}, 0, h.key from punctual.key_holds h where h.${ours}
+      cross join lateral (
+        select j.concurrency_key as key, ${jobColumns}
+        from punctual.jobs j
+        where j.${ours} and ${theOne(part`j.job_id`, part`t.job_id`)}
+      ) j
     ),
-    decided as materialized (
-      select a.*, a.turn <= ${mostUnder(ours)} as starts
-      from (select *, row_number() over (partition by key order by place, seq) as turn from asking) a
-      where a.place > 0
-    ),
-    ${one === null ? part`numbered as (select *, row_number() over (partition by starts order by place, seq) as slot from decided),` : part``}
+    ${refuse(ours)},
+    ${one === null ? part`numbered as (select *, row_number() over (partition by ${isRefused} order by place, seq) as slot from keyed),` : part``}
     granted as (
       insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at, key)
       select d.segment, d.run_id, d.job_id, d.lane_id, d.attempts + 1, d.cause, ${lease_id}::uuid,
              ${one === null ? part`s.session_id, s.worker_id` : part`${one.session_id}::uuid, ${one.worker_id}::text`},
              d.scheduled_for, d.due_at, d.key
-      from ${one === null ? part`numbered d join ${sessionsOf(slots)} using (slot)` : part`decided d`}
-      where d.starts
+      from ${one === null ? part`numbered d join ${sessionsOf(slots)} using (slot)` : part`keyed d`}
+      where not d.${isRefused}
     ),
     filed as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at, key, priority)
-      select d.segment, d.run_id, d.job_id, d.lane_id, d.attempts, d.cause, 'limit', d.scheduled_for, d.due_at, 'infinity', d.key, l.priority
-      from decided d
-      join punctual.lanes l using (lane_id)
-      where not d.starts
+      select d.segment, d.run_id, d.job_id, d.lane_id, d.attempts, d.cause, 'limit', d.scheduled_for, d.due_at, 'infinity', d.key,
+             (select l.priority from punctual.lanes l where l.lane_id = d.lane_id)
+      from keyed d
+      where (d.${isRefused}) is true
     )
-    select ${claimedColumns}, ${claimedFlag}, t.starts, t.key, ${one === null ? part`t.slot::integer` : part`1`} as slot
-    from ${one === null ? part`numbered` : part`decided`} t
-    join punctual.jobs j on j.segment = t.segment and j.job_id = t.job_id`;
+    select ${claimedColumns}, ${claimedFlag}, case when t.${isRefused} then t.key end as filed_under,
+           ${one === null ? part`t.slot::integer` : part`1`} as slot
+    from ${one === null ? part`numbered` : part`keyed`} t
+    cross join lateral (select t.*) j`;
+}
+
+/** Of a job, what `claimedColumns` and `claimedFlag` need. */
+const jobColumns = part`
+  j.name, j.user_id, j.payload, j.executor, j.traceparent, j.max_retries, j.timeout_ms, j.run_timeout_ms, j.cancelled_at, j.paused_at`;
+
+/**
+ * The turn of a run under its key comes after those that hold a place and those before it in the batch. Holds count even if
+ * they are over: the admitter removes those. Only what the order needs is sorted.
+ */
+function refuse(ours: Fragment): Fragment {
+  return part`
+    asking as (
+      select key, place, seq, run_id from keyed
+      union all
+      select r.key, 0, null, null from punctual.running r where r.${ours} and r.key is not null
+      union all
+      select h.key, 0, null, null from punctual.key_holds h where h.${ours}
+    ),
+    refused as materialized (
+      select a.run_id
+      from (select *, row_number() over (partition by key order by place, seq) as turn from asking) a
+      where a.place > 0 and a.turn > ${mostUnder(ours)}
+    )`;
 }
 
 /**
