@@ -16,7 +16,7 @@
 import { int4s, int8s, texts, uuids } from './arrays.ts';
 import type { Kept } from './checkpoints.ts';
 import type { Queryable } from './database.ts';
-import { type Fragment, ofSegment, part, sql } from './sql.ts';
+import { type Fragment, joinJob, ofSegment, part, sql } from './sql.ts';
 
 export interface ClaimedRun {
   run_id: string;
@@ -187,7 +187,7 @@ function takeWithin({ segment, lanes, slots }: ClaimOrder): Fragment {
               limit least(${slots.length}::integer, l.q_runs, l.q_units, l.t_runs, l.t_units)
               for update skip locked
             ) next
-            join punctual.jobs j on j.segment = ${segment}::smallint and j.job_id = next.job_id
+            ${joinJob(segment, part`next.job_id`, part`j.units`)}
           ) c
           where (c.q_runs is null or c.q_run <= c.q_runs) and (c.q_units is null or c.q_unit <= c.q_units)
             and (c.t_runs is null or c.t_run <= c.t_runs) and (c.t_units is null or c.t_unit <= c.t_units)

@@ -7,7 +7,7 @@ import { segmentOf } from '../base/ids.ts';
 import type { LogRow } from '../rules/log_rows.ts';
 import { int4s, texts, uuids } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { type Fragment, joinJob, part, sql } from './sql.ts';
 
 /** Choosing by these goes through the index of words: `=` cannot be a part of a word. */
 export function choices(of: Fragment): Fragment {
@@ -37,7 +37,7 @@ export async function appendLogs(db: Queryable, segment: number, rows: readonly 
       select h.*, ${choices(part`h`)} as choices, coalesce(last.weight, 0) as before, last.chunk as last_chunk, last.dropped,
              last.created_at as last_at
       from held h
-      join punctual.jobs j on j.segment = ${segment}::smallint and j.job_id = h.job_id
+      ${joinJob(segment, part`h.job_id`, part`j.user_id`)}
       join punctual.lanes l on l.lane_id = h.lane_id
       left join lateral (
         select c.chunk, c.weight, c.dropped, c.created_at

@@ -5,7 +5,7 @@ import type { Plan, PlannedTime } from '../rules/plan.ts';
 import { int4s, texts, timestamps, uuids } from './arrays.ts';
 import { type ClaimedRun, claimedColumns, type DirectGrant } from './claim.ts';
 import type { Queryable } from './database.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { type Fragment, joinJob, part, sql } from './sql.ts';
 
 export interface PlannedSchedule {
   job_id: string;
@@ -162,7 +162,7 @@ function grantedRuns(segment: number, isDue: Fragment): Fragment {
   return part`
       select ${claimedColumns}, null as flag, 1 as slot
       from (select run_id, job_id, lane_id, 0 as attempts, seq, scheduled_for, effective_at as due_at from entry where ${isDue}) t
-      join punctual.jobs j on j.segment = ${segment}::smallint and j.job_id = t.job_id`;
+      ${joinJob(segment, part`t.job_id`, part`j.*`)}`;
 }
 
 function runsOf({ plan }: PlannedSchedule): number {

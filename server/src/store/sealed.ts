@@ -4,7 +4,7 @@ import type { Vault } from '../base/vault.ts';
 import type { PreparedJob } from '../rules/job.ts';
 import { uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { type Fragment, joinJob, part, sql } from './sql.ts';
 
 /** The job as it is written under this id. */
 export function sealJob(vault: Vault, job: PreparedJob, job_id: string): PreparedJob {
@@ -25,7 +25,7 @@ export async function sealedJobsOf(
   const rows = await db.query<{ run_id: string; job_id: string }>(sql`
     select r.run_id, r.job_id
     from punctual.running r
-    join punctual.jobs j on j.segment = ${segment}::smallint and j.job_id = r.job_id
+    ${joinJob(segment, part`r.job_id`, part`j.payload`)}
     where r.segment = ${segment}::smallint and r.run_id = any (${uuids(runIds, (id) => id)}::uuid[]) and ${isSealedIn(part`j.payload`)}`);
   return new Map(rows.map(({ run_id, job_id }) => [run_id, job_id]));
 }

@@ -28,7 +28,7 @@ import { wholeFrom } from './claim.ts';
 import type { Queryable } from './database.ts';
 import { entryLane } from './lanes.ts';
 import { choices } from './logs.ts';
-import { part, sql } from './sql.ts';
+import { joinJob, part, sql } from './sql.ts';
 
 export interface Settlement {
   run_id: string;
@@ -212,7 +212,7 @@ export async function settleRuns(
       select s.segment, s.run_id, s.attempt, s.lines, s.job_id, s.lane_id, s.worker_id, true,
              array_to_tsvector(string_to_array(s.words, ' ') || ${choices(part`s`)})
       from settled s
-      join punctual.jobs j on j.segment = ${segment}::smallint and j.job_id = s.job_id
+      ${joinJob(segment, part`s.job_id`, part`j.user_id`)}
       join punctual.lanes l on l.lane_id = s.lane_id
       where s.lines is not null
     ),

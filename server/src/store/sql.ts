@@ -62,6 +62,13 @@ export function theOne(column: Fragment, value: Fragment): Fragment {
   return part`${column} >= ${value} and ${column} <= ${value} order by ${column} limit 1`;
 }
 
+/** Joins the job `j` of each row, found by its id alone (see theOne); `columns` is what is asked of it. */
+export function joinJob(segment: number, id: Fragment, columns: Fragment): Fragment {
+  return part`cross join lateral (
+        select ${columns} from punctual.jobs j where j.segment = ${segment}::smallint and ${theOne(part`j.job_id`, id)}
+      ) j`;
+}
+
 /**
  * A time in whole ms since 1970, as the rules count. Cut and never rounded up: who believes to be half a millisecond later
  * than the database takes a time that comes in just that moment for one that is over, and loses it.

@@ -12,7 +12,7 @@ import type { Queryable } from './database.ts';
 import { entryLane } from './lanes.ts';
 import { choices } from './logs.ts';
 import type { Lease } from './settle.ts';
-import { ofSegment, part, sql } from './sql.ts';
+import { joinJob, ofSegment, part, sql } from './sql.ts';
 
 const lostError = 'The worker did not renew its lease.';
 const lost = errorRow(lostError);
@@ -129,7 +129,7 @@ export async function reapRuns(
       select r.segment, r.run_id, r.attempt, ${lost.lines}::text, r.job_id, r.lane_id, r.worker_id, true,
              array_to_tsvector(string_to_array(${lost.words}::text, ' ') || ${choices(part`r`)})
       from judged r
-      join punctual.jobs j on j.segment = ${segment}::smallint and j.job_id = r.job_id
+      ${joinJob(segment, part`r.job_id`, part`j.user_id`)}
       join punctual.lanes l on l.lane_id = r.lane_id
     ),
     returned as (
