@@ -1,0 +1,156 @@
+// Statements that were planned while there was little, and meet much: what they read of the jobs grows with what they take,
+// never with how many jobs there are. PostgreSQL keeps a plan until it learns that a table has grown, which may take minutes.
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { firstRunId, newId } from '@punctual/server/internal/base/ids';
+import { prepareJob } from '@punctual/server/internal/rules/job';
+import { type ClaimedRun, claimRuns } from '@punctual/server/internal/store/claim';
+import { claimKeyed } from '@punctual/server/internal/store/claim_keyed';
+import { claimLimited } from '@punctual/server/internal/store/claim_limited';
+import { type Database, openDatabase } from '@punctual/server/internal/store/database';
+import { createJobs } from '@punctual/server/internal/store/jobs';
+import { appendLogs } from '@punctual/server/internal/store/logs';
+import { setLaneLimit } from '@punctual/server/internal/store/queues';
+import { type Settlement, settleRuns } from '@punctual/server/internal/store/settle';
+import { registerSession } from '@punctual/server/internal/store/workers';
+import { type Book, echoWorker, openBook } from '../support/book.ts';
+
+const segment = 0;
+const others = 3000;
+const taken = 50;
+const slot = { session_id: randomUUID(), worker_id: 'w' };
+const slots = Array.from({ length: taken }, () => slot);
+let book: Book;
+/** One connection, so that a plan that was made is the one that is used. */
+let db: Database & { close(): Promise<void> };
+let entryLane: number;
+
+before(async () => {
+  book = await openBook();
+  const lane = { queue: 'default', type: 'echo', executor: 'handler', requires: '', priority: 5 };
+  entryLane = (await book.lanes.ensure([{ ...lane, stage: 'entry' }]))[0]?.lane_id ?? 0;
+  await book.lanes.ensureTwins();
+  await registerSession(book.db, slot, echoWorker, 600_000);
+  db = openDatabase({ url: book.url, poolSize: 1, queryTimeoutMs: 30_000 });
+  await query('set plan_cache_mode = force_generic_plan');
+  await setLaneLimit(book.db, 'type', 'echo', { max_concurrency: 10_000 });
+});
+after(async () => {
+  await db.close();
+  await book.close();
+});
+
+const query = <Row extends object>(text: string): Promise<Row[]> => db.query<Row>({ name: '', text, values: [] });
+
+async function fill(n: number, { keyed = false, delay_ms = 0 } = {}): Promise<void> {
+  for (let made = 0; made < n; made += 1000) {
+    const rows = Array.from({ length: Math.min(1000, n - made) }, (_, i) => {
+      const key = keyed ? { concurrency_key: `key-${made + i}` } : {};
+      const job = prepareJob({ type: 'echo', ...key, ...(delay_ms > 0 ? { delay_ms } : {}) }, Date.now());
+      assert.ok(!('refused' in job));
+      const job_id = newId('job', segment);
+      const lane_id = keyed ? entryLane : book.laneId;
+      return { job, segment, job_id, run_id: firstRunId(job_id), lane_id, submission: null };
+    });
+    await createJobs(book.db, rows, []);
+  }
+}
+
+async function clear(): Promise<void> {
+  for (const table of ['ready', 'waiting', 'running', 'lane_holds', 'dead_letters'])
+    await book.query(`delete from punctual.${table}`);
+}
+
+async function jobsRead(): Promise<number> {
+  await query('select pg_stat_force_next_flush()');
+  const [row] = await query<{ n: number }>(
+    `select (coalesce(idx_tup_fetch, 0) + seq_tup_read)::integer as n from pg_stat_user_tables where relid = 'punctual.jobs'::regclass`,
+  );
+  return row?.n ?? 0;
+}
+
+const order = (lane_id: number) => ({ segment, lanes: [{ lane_id, after: 0 }], slots, lease_id: randomUUID() });
+
+type Statement = () => Promise<number>;
+const claimed = async (): Promise<{ runs: ClaimedRun[]; lease_id: string }> => {
+  await fill(taken);
+  const wanted = order(book.laneId);
+  return { runs: await claimRuns(book.db, wanted), lease_id: wanted.lease_id };
+};
+const statements: Record<string, { prepare: () => Promise<Statement> }> = {
+  'a claim': {
+    prepare: async () => {
+      await fill(taken);
+      return async () => (await claimRuns(db, order(book.laneId))).length;
+    },
+  },
+  'a claim of runs that are due': {
+    prepare: async () => {
+      await fill(taken, { delay_ms: 1 });
+      return async () => (await claimRuns(db, order(book.laneId), { aheadMs: 1000 })).length;
+    },
+  },
+  'a claim under a limit of a type': {
+    prepare: async () => {
+      await fill(taken);
+      const limits = { queue: null, type: { kind: 'type', name: 'echo' } } as const;
+      const wanted = { ...order(book.laneId), lanes: [{ lane_id: book.laneId, after: 0, limits }] };
+      return async () => (await claimLimited(db, wanted)).runs.length;
+    },
+  },
+  'a claim under limits of keys': {
+    prepare: async () => {
+      await fill(taken, { keyed: true });
+      return async () => (await claimKeyed(db, order(entryLane))).runs.length;
+    },
+  },
+  'storing log lines': {
+    prepare: async () => {
+      const { runs, lease_id } = await claimed();
+      const row = { lines: '[]', words: 'a', weight: 1, count: 1 };
+      return async () =>
+        (
+          await appendLogs(
+            db,
+            segment,
+            runs.map(({ run_id }) => ({ ...row, run_id, lease_id })),
+          )
+        ).size;
+    },
+  },
+  'settling failures': {
+    prepare: async () => {
+      const { runs, lease_id } = await claimed();
+      const failure = {
+        started: true,
+        reason: 'failed',
+        attempt_outcome: 'failed',
+        error: 'no',
+        result: null,
+      } as const;
+      const settlement = { ...failure, retry_delay_ms: null, move: 'end', status: 'FAILED', lease_id } as const;
+      const all: Settlement[] = runs.map(({ run_id }) => ({ ...settlement, run_id }));
+      return async () => (await settleRuns(db, segment, all)).length;
+    },
+  },
+};
+
+test('what a statement reads of the jobs does not grow with how many there are', async (t) => {
+  const run = async (name: string): Promise<{ done: number; read: number }> => {
+    await clear();
+    const statement = await statements[name]?.prepare();
+    const before = await jobsRead();
+    const done = (await statement?.()) ?? 0;
+    return { done, read: (await jobsRead()) - before };
+  };
+  await book.query('analyze');
+  for (const name of Object.keys(statements)) assert.equal((await run(name)).done, taken, name);
+  await fill(others);
+  for (const name of Object.keys(statements))
+    await t.test(name, async () => {
+      const { done, read } = await run(name);
+      assert.equal(done, taken);
+      assert.ok(read >= taken && read <= 4 * taken, `${read} jobs were read for ${taken} runs`);
+    });
+});
