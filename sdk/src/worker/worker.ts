@@ -23,6 +23,8 @@ import { drainOnSignals } from './signals.ts';
 import { Unstarted } from './unstarted.ts';
 
 const default_stop_grace_ms = 10_000;
+/** What the protocol thread makes is soon garbage. With room for 48 MB of it a busy worker takes a fifth more memory, for no gain. */
+const max_young_mb = 4;
 /** What is left of the grace for reporting once a child process has been killed. */
 const max_report_ms = 1_000;
 
@@ -161,6 +163,7 @@ export class Worker {
     const thread = new Thread(new URL('./thread.js', import.meta.url), {
       workerData: this.#threadOptions,
       execArgv: [],
+      resourceLimits: { maxYoungGenerationSizeMb: max_young_mb },
       name: 'punctual',
     });
     this.#thread = thread;
