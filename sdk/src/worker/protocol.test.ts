@@ -97,6 +97,28 @@ test('while slots are plenty reports gather and go by a call that does not wait,
   hand.end();
 });
 
+test('while slots are plenty a call that waits for work carries no report, which would hold up its answer', async () => {
+  const hand = new Hand(60_000, 10);
+  const [first, second] = [grant(), { ...grant(), awaited: true }];
+  (await hand.next()).answer({ runs: [first, second] });
+  const listening = await hand.next();
+  hand.report({ keys: [1], outcomes: [outcome(first)] });
+  listening.answer({ runs: [grant()] });
+  const again = await hand.next();
+  assert.deepEqual([again.request.wait, again.request.outcomes], [true, undefined]);
+  const report = await hand.next();
+  assert.deepEqual([report.request.wait, report.request.outcomes?.length], [false, 1]);
+  again.answer();
+  // Beside a report on its way there is one call more: it waits, and what others wait for goes when the report is answered.
+  const third = await hand.next();
+  hand.report({ keys: [2], outcomes: [outcome(second)] });
+  report.answer();
+  const last = await hand.next();
+  assert.deepEqual([third.request.wait, third.request.outcomes, last.request.wait], [true, undefined, false]);
+  assert.equal(last.request.outcomes?.length, 1);
+  hand.end();
+});
+
 test('the end of a run that others wait for is reported at once', async () => {
   const hand = new Hand(60_000, 10);
   const [first, second] = [grant(), { ...grant(), awaited: true }];

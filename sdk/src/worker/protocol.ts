@@ -168,7 +168,10 @@ export class Protocol {
       if (!isBeat) return;
       this.#giveUp(session.oldest as OpenCall);
     }
-    this.#send(now);
+    // A call is answered when what it carries is applied: while slots are plenty, one that waits for work carries nothing.
+    const onlyListens = this.#mayWait && !session.listens && !this.#isShort;
+    this.#send(now, onlyListens ? [] : this.#unsent.take(this.#held, this.#caution.maxItems));
+    if (onlyListens) this.#sendIfDue(now);
   }
 
   get #mayWait(): boolean {
@@ -200,10 +203,9 @@ export class Protocol {
     return this.#reach.isUnreachable && this.#unsent.length === 0 && this.#held.size === 0;
   }
 
-  #send(now: number): void {
+  #send(now: number, items: Item[]): void {
     const session = this.#session;
     const bye = this.#byeIsReady;
-    const items = this.#unsent.take(this.#held, this.#caution.maxItems);
     // The first answer says how long the lease holds, so it must come at once; and an outcome waits for lines to arrive, a
     // handler for its checkpoint.
     const reports =
