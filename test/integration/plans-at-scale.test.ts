@@ -140,9 +140,9 @@ test('what a statement reads of the jobs does not grow with how many there are',
   const run = async (name: string): Promise<{ done: number; read: number }> => {
     await clear();
     const statement = await statements[name]?.prepare();
-    const before = await jobsRead();
+    const readBefore = await jobsRead();
     const done = (await statement?.()) ?? 0;
-    return { done, read: (await jobsRead()) - before };
+    return { done, read: (await jobsRead()) - readBefore };
   };
   await book.query('analyze');
   for (const name of Object.keys(statements)) assert.equal((await run(name)).done, taken, name);
