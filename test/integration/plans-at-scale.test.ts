@@ -33,7 +33,6 @@ before(async () => {
   await book.lanes.ensureTwins();
   await registerSession(book.db, slot, echoWorker, 600_000);
   db = openDatabase({ url: book.url, poolSize: 1, queryTimeoutMs: 30_000 });
-  await query('set plan_cache_mode = force_generic_plan');
   await setLaneLimit(book.db, 'type', 'echo', { max_concurrency: 10_000 });
 });
 after(async () => {

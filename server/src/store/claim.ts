@@ -16,7 +16,7 @@
 import { int4s, int8s, texts, uuids } from './arrays.ts';
 import type { Kept } from './checkpoints.ts';
 import type { Queryable } from './database.ts';
-import { type Fragment, joinJob, ofSegment, part, sql } from './sql.ts';
+import { type Fragment, joinJob, ofSegment, part, sqlPlannedOnce } from './sql.ts';
 
 export interface ClaimedRun {
   run_id: string;
@@ -103,7 +103,7 @@ export async function claimRuns(
   const limited = order.lanes.some((lane) => lane.queue_room != null || lane.type_room != null);
   const one = onlySession(slots);
   const startsAt = due === null ? part`now()` : part`starts_at`;
-  return db.query<ClaimedRun>(sql`
+  return db.query<ClaimedRun>(sqlPlannedOnce`
     with taken as (${due !== null ? takeDue(order, due.aheadMs) : limited ? takeWithin(order) : takeReady(order)})
     ${one === null ? part`, numbered as (select *, row_number() over () as slot from taken)` : part``},
     granted as (

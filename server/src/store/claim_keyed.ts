@@ -21,7 +21,7 @@ import {
   takeReady,
 } from './claim.ts';
 import type { Database, Queryable } from './database.ts';
-import { type Fragment, part, sql, theOne } from './sql.ts';
+import { type Fragment, part, type Sql, sqlPlannedOnce, theOne } from './sql.ts';
 
 export interface KeyedClaim {
   runs: ClaimedRun[];
@@ -40,16 +40,7 @@ const placesLock = 7600;
 
 /** Until the transaction ends, nobody else gives away places under keys of the segment. */
 export async function lockPlaces(tx: Queryable, segment: number): Promise<void> {
-  await tx.query(sql`select pg_advisory_xact_lock(${placesLock}::integer, ${segment}::integer)`);
-}
-
-/**
- * The statement is large, and planned once is enough. It reads who runs by an index from which entries of those that are gone
- * must be cleared on the way, which a bitmap scan does not do.
- */
-async function planOnce(tx: Queryable): Promise<void> {
-  await tx.query(sql`
-    select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_bitmapscan', 'off', true)`);
+  await tx.query(sqlPlannedOnce`select pg_advisory_xact_lock(${placesLock}::integer, ${segment}::integer)`);
 }
 
 /** How many runs hold a place under a key by running. */
@@ -59,7 +50,6 @@ export const runningUnder = (segment: Fragment, key: Fragment): Fragment =>
 export async function claimKeyed(db: Database, order: ClaimOrder): Promise<KeyedClaim> {
   const { segment, lanes, slots } = order;
   const { rows } = await db.transaction(async (tx) => {
-    void planOnce(tx);
     void lockPlaces(tx, segment);
     return { rows: tx.query<LookedAt>(takeKeyed(order)) };
   });
@@ -78,14 +68,14 @@ export async function claimKeyed(db: Database, order: ClaimOrder): Promise<Keyed
  * Jobs are looked up once, for the decision and for the worker. Who is refused is a set looked up by hash, which `is true`
  * keeps so, whatever the tables were like when the statement was planned; mostly it is empty.
  */
-function takeKeyed(order: ClaimOrder): ReturnType<typeof sql> {
+function takeKeyed(order: ClaimOrder): Sql {
   const { segment, lanes, slots, lease_id } = order;
   const one = onlySession(slots);
   const ours = part`segment = ${segment}::smallint`;
   const laneIds = int4s(lanes, (lane) => lane.lane_id);
   const place = lanes.length === 1 ? part`1` : part`array_position(${laneIds}::integer[], t.lane_id)`;
   const isRefused = part`run_id in (select run_id from refused)`;
-  return sql`
+  return sqlPlannedOnce`
     with taken as (${takeReady(order)}),
     keyed as materialized (
       select ${place} as place, t.*, j.*
@@ -128,13 +118,15 @@ const jobColumns = part`
  * they are over: the admitter removes those. Only what the order needs is sorted.
  */
 function refuse(ours: Fragment): Fragment {
+  const asked = part`array(select key from keyed)`;
+  const holds = part`from punctual.key_holds h where h.${ours}`;
   return part`
     asking as (
       select key, place, seq, run_id from keyed
       union all
-      select r.key, 0, null, null from punctual.running r where r.${ours} and r.key is not null
+      select r.key, 0, null, null from punctual.running r where r.${ours} and r.key = any (${asked})
       union all
-      select h.key, 0, null, null from punctual.key_holds h where h.${ours}
+      select h.key, 0, null, null ${holds} and h.key = any (case when exists (select ${holds}) then ${asked} end)
     ),
     refused as materialized (
       select a.run_id

@@ -12,7 +12,7 @@ import { int2s, texts, uuids } from './arrays.ts';
 import { type ClaimedRun, type ClaimOrder, claimRuns, type LaneRoom } from './claim.ts';
 import type { Database, Queryable } from './database.ts';
 import { tokensNow } from './queues.ts';
-import { part, sql } from './sql.ts';
+import { part, sqlPlannedOnce } from './sql.ts';
 
 export interface LimitedLane {
   lane_id: number;
@@ -67,12 +67,12 @@ async function lockLimits(tx: Queryable, lanes: readonly LimitedLane[]): Promise
     for (const limit of [limits.queue, limits.type]) if (limit !== null) keys.set(idOf(limit), limit);
   const wanted = [...keys.values()];
   const asked = part`unnest(${wanted.map((key) => key.kind)}::text[], ${wanted.map((key) => key.name)}::text[]) as k (kind, name)`;
-  await tx.query(sql`
+  await tx.query(sqlPlannedOnce`
     select from punctual.lane_limits l
     where (l.kind, l.name) in (select k.kind, k.name from ${asked})
     order by l.kind, l.name
     for update`);
-  const rows = await tx.query<LockedLimit>(sql`
+  const rows = await tx.query<LockedLimit>(sqlPlannedOnce`
     with held as materialized (
       select h.ctid as row, h.kind, h.name,
              (select true from punctual.running r where r.segment = h.segment and r.run_id = h.run_id) is not null as counts
@@ -132,7 +132,7 @@ function usesOf(
 
 async function hold(tx: Queryable, uses: readonly Use[]): Promise<void> {
   if (uses.length === 0) return;
-  await tx.query(sql`
+  await tx.query(sqlPlannedOnce`
     with held as (
       insert into punctual.lane_holds (kind, name, segment, run_id)
       select *

@@ -122,6 +122,7 @@ export function openDatabase(options: DatabaseOptions): PooledDatabase {
           query.catch(() => {});
           return query;
         };
+        const before = plansOnce.has(client);
         void send(() => plain(client, 'begin', options.queryTimeoutMs));
         try {
           const result = await work({
@@ -133,6 +134,9 @@ export function openDatabase(options: DatabaseOptions): PooledDatabase {
         } catch (error) {
           await Promise.allSettled(sent);
           if (!isUnavailable(error)) await plain(client, 'rollback', options.queryTimeoutMs);
+          // What was set within it is undone too.
+          if (before) plansOnce.add(client);
+          else plansOnce.delete(client);
           throw error;
         }
       }),
@@ -143,7 +147,22 @@ export function openDatabase(options: DatabaseOptions): PooledDatabase {
   };
 }
 
+/** Connections whose settings are those for statements that are planned once (sql.ts). */
+const plansOnce = new WeakSet<pg.ClientBase>();
+
+/** Changes the settings of the connection where the statement wants others than the one before: that travels with it. */
+function setPlanning(client: pg.ClientBase, once: boolean): void {
+  if (plansOnce.has(client) === once) return;
+  if (once) plansOnce.add(client);
+  else plansOnce.delete(client);
+  const [mode, bitmaps] = once ? ['force_generic_plan', 'off'] : ['auto', 'on'];
+  writeTogether(client);
+  // If this fails the connection is broken, and the statement fails too.
+  client.query(`set plan_cache_mode = ${mode}; set enable_bitmapscan = ${bitmaps}`).catch(() => {});
+}
+
 async function run<Row extends object>(client: pg.ClientBase, statement: Sql, deadlineMs: number): Promise<Row[]> {
+  setPlanning(client, statement.plannedOnce === true);
   // `query_timeout` is honoured per query by pg, though its types do not say so.
   const config = {
     name: statement.name,

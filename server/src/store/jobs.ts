@@ -11,7 +11,7 @@ import type { DirectGrant, LeaseOffer } from './claim.ts';
 import type { Queryable } from './database.ts';
 import { insertNeeds, type NewNeed } from './needs.ts';
 import { insertSchedules, type ShownSchedule, toSchedule } from './schedules.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { type Fragment, part, sql, sqlPlannedOnce } from './sql.ts';
 
 /** A job and its first run, with their ids and lane. */
 export interface NewJob {
@@ -117,7 +117,7 @@ async function createAlike(
   const stepped = first.step !== undefined;
   const traced = areTraced(jobs);
   const columns = part`${stepped ? stepColumns : part``}${traced ? part`, traceparent` : part``}`;
-  const rows = await db.query<{ won: string[] | null; due_at: string; fence: string | null }>(sql`
+  const rows = await db.query<{ won: string[] | null; due_at: string; fence: string | null }>(sqlPlannedOnce`
     with ${keyed ? wonSubmissions(submissions) : part``}
     input as materialized (
       select i.*, (select nextval('punctual.arrivals')) * 4096 + i.place as seq
@@ -178,7 +178,7 @@ async function createMixed(
   const refs = jobs.flatMap(({ job: { artifacts = [] }, job_id, submission }) =>
     artifacts.map((sha256) => ({ sha256, owner_id: job_id, submission })),
   );
-  const rows = await db.query<{ next_ms: string | null; some_due: boolean; won: string[] | null }>(sql`
+  const rows = await db.query<{ next_ms: string | null; some_due: boolean; won: string[] | null }>(sqlPlannedOnce`
     with ${keyed ? wonSubmissions(submissions) : part``}
     input as materialized (
       select i.*, (select nextval('punctual.arrivals')) * 4096 + i.place as seq,

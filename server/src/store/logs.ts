@@ -7,7 +7,7 @@ import { segmentOf } from '../base/ids.ts';
 import type { LogRow } from '../rules/log_rows.ts';
 import { int4s, texts, uuids } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
-import { type Fragment, joinJob, part, sql } from './sql.ts';
+import { type Fragment, joinJob, part, sql, sqlPlannedOnce } from './sql.ts';
 
 /** Choosing by these goes through the index of words: `=` cannot be a part of a word. */
 export function choices(of: Fragment): Fragment {
@@ -18,7 +18,7 @@ export function choices(of: Fragment): Fragment {
 
 /** Stores the rows whose lease still holds and answers their leases; the others came from a worker that lost the run. */
 export async function appendLogs(db: Queryable, segment: number, rows: readonly LogRow[]): Promise<Set<string>> {
-  const held = await db.query<{ lease_id: string; run_id: string }>(sql`
+  const held = await db.query<{ lease_id: string; run_id: string }>(sqlPlannedOnce`
     with given as (
       select *
       from unnest(${uuids(rows, (row) => row.run_id)}::uuid[], ${uuids(rows, (row) => row.lease_id)}::uuid[],

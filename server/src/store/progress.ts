@@ -5,7 +5,7 @@
 import type { NewProgress } from '@punctual/contract';
 import { texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
-import { sql } from './sql.ts';
+import { sqlPlannedOnce } from './sql.ts';
 
 /** Writes it where the lease holds and answers those leases. */
 export async function noteProgress(
@@ -13,7 +13,7 @@ export async function noteProgress(
   segment: number,
   progress: readonly NewProgress[],
 ): Promise<Set<string>> {
-  const rows = await db.query<{ run_id: string; lease_id: string }>(sql`
+  const rows = await db.query<{ run_id: string; lease_id: string }>(sqlPlannedOnce`
     with given as materialized (
       select *
       from unnest(

@@ -28,7 +28,7 @@ import { wholeFrom } from './claim.ts';
 import type { Queryable } from './database.ts';
 import { entryLane } from './lanes.ts';
 import { choices } from './logs.ts';
-import { joinJob, part, sql } from './sql.ts';
+import { type Fragment, joinJob, ofSegment, part, sql, sqlPlannedOnce, theOne } from './sql.ts';
 
 export interface Settlement {
   run_id: string;
@@ -60,28 +60,47 @@ export interface Success extends Lease {
   reason: string | null;
 }
 
-/** Most runs succeed: they have a statement of their own that does only that. Answers how many leases matched. */
+export interface SettledSuccesses {
+  /** How many leases matched. */
+  settled: number;
+  further: EndedJob[];
+  keys: string[];
+}
+
+/**
+ * Most runs succeed: they have a statement of their own that does only that. It finds each of them by its id, however many
+ * entries of runs that are gone the index still holds, and passes over one that is being changed in that moment, to ask for
+ * its cancel for example. So whatever it did not find is asked for once more, in a way that waits for such changes.
+ */
 export async function settleSuccesses(
   db: Queryable,
   segment: number,
   successes: readonly Success[],
-): Promise<{ settled: number; further: EndedJob[]; keys: string[] }> {
-  const rows = await db.query<{ settled: number; further: string[] | null; keys: string[] | null }>(sql`
-    with settled as (
-      delete from punctual.running r
-      using unnest(
-        ${uuids(successes, (o) => o.run_id)}::uuid[], ${uuids(successes, (o) => o.lease_id)}::uuid[],
-        ${texts(successes, (o) => o.reason)}::text[], ${texts(successes, (o) => o.result)}::text[])
-        as o (run_id, lease_id, reason, result)
-      where r.segment = ${segment}::smallint and r.run_id = o.run_id and r.lease_id = o.lease_id
-      returning r.segment, r.run_id, r.job_id, r.lane_id, r.attempt, r.cause, r.lease_id, r.worker_id, r.scheduled_for, r.due_at,
-                least(r.started_at, now()) as started_at, r.key, o.reason, o.result
-    ),
+): Promise<SettledSuccesses> {
+  const given = onlyOnce(successes);
+  const found = await endAsSuccess(db, successesFound(segment, given));
+  if (found.settled === given.length) return found;
+  const rest = await endAsSuccess(db, successesMatching(segment, given));
+  return {
+    settled: found.settled + rest.settled,
+    further: [...found.further, ...rest.further],
+    keys: [...found.keys, ...rest.keys],
+  };
+}
+
+function onlyOnce(successes: readonly Success[]): readonly Success[] {
+  const byRun = new Map(successes.map((success) => [success.run_id + success.lease_id, success]));
+  return byRun.size === successes.length ? successes : [...byRun.values()];
+}
+
+async function endAsSuccess(db: Queryable, settled: Fragment): Promise<SettledSuccesses> {
+  const rows = await db.query<{ settled: number; further: string[] | null; keys: string[] | null }>(sqlPlannedOnce`
+    with ${settled},
     ended as (
       insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, lease_id, worker_id,
                                        scheduled_for, due_at, started_at, result)
       select segment, run_id, job_id, lane_id, attempt, cause, 'SUCCESS', reason, lease_id, worker_id,
-             scheduled_for, due_at, started_at, result
+             scheduled_for, due_at, least(started_at, now()), result
       from settled
     )
     select count(*)::integer as settled, array_agg(job_id::text || cause::text) filter (where cause <> 'submit') as further,
@@ -92,6 +111,49 @@ export async function settleSuccesses(
     further: (rows[0]?.further ?? []).map((text) => ({ ...toEndedJob(text), succeeded: true })),
     keys: rows[0]?.keys ?? [],
   };
+}
+
+const successColumns = part`
+  r.segment, r.run_id, r.job_id, r.lane_id, r.attempt, r.cause, r.lease_id, r.worker_id, r.scheduled_for, r.due_at, r.started_at, r.key`;
+
+const asRows = (successes: readonly Success[]): Fragment => part`unnest(
+        ${uuids(successes, (o) => o.run_id)}::uuid[], ${uuids(successes, (o) => o.lease_id)}::uuid[],
+        ${texts(successes, (o) => o.reason)}::text[], ${texts(successes, (o) => o.result)}::text[])
+        as o (run_id, lease_id, reason, result)`;
+
+/** Which were deleted is a set looked up by hash, which `is true` keeps so. */
+function successesFound(segment: number, successes: readonly Success[]): Fragment {
+  return part`
+    found as materialized (
+      select r.*, o.reason, o.result
+      from ${asRows(successes)}
+      cross join lateral (
+        select r.ctid as place, ${successColumns}
+        from punctual.running r
+        where r.segment = ${segment}::smallint and ${theOne(part`r.run_id`, part`o.run_id`)}
+      ) r
+      where r.lease_id = o.lease_id
+    ),
+    gone as (
+      delete from punctual.running
+      where ${ofSegment(part`segment`, segment)} and ctid = any (array(select place from found))
+      returning run_id
+    ),
+    settled as (
+      select *
+      from found
+      where (run_id in (select run_id from gone)) is true
+    )`;
+}
+
+function successesMatching(segment: number, successes: readonly Success[]): Fragment {
+  return part`
+    settled as (
+      delete from punctual.running r
+      using ${asRows(successes)}
+      where r.segment = ${segment}::smallint and r.run_id = o.run_id and r.lease_id = o.lease_id
+      returning ${successColumns}, o.reason, o.result
+    )`;
 }
 
 /** A job that may have other runs, or others that wait for it, of which a run has ended; and why that run existed. */
@@ -123,7 +185,7 @@ export async function settleRuns(
 ): Promise<SettledLease[]> {
   const s = settlements;
   const errors = s.map(({ error }) => (error === null || isSealed(error) ? null : errorRow(error)));
-  return db.query<SettledLease>(sql`
+  return db.query<SettledLease>(sqlPlannedOnce`
     with outcome as materialized (
       select *
       from unnest(
@@ -267,7 +329,7 @@ export interface FailingRun extends Lease {
 
 /** What the rules need to know to decide whether attempts that failed or snoozed are followed by others. */
 export async function readFailing(db: Queryable, segment: number, leases: readonly Lease[]): Promise<FailingRun[]> {
-  return db.query<FailingRun>(sql`
+  return db.query<FailingRun>(sqlPlannedOnce`
     select r.run_id, r.lease_id, r.attempt, j.max_retries, j.backoff, j.concurrency_key as key,
            case when j.run_timeout_ms is not null then extract(epoch from ${wholeFrom(part`r`)} - now()) * 1000 + j.run_timeout_ms end as left_ms,
            coalesce(c.snoozes, 0) as snoozes

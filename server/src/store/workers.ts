@@ -12,7 +12,7 @@ import type { Queryable } from './database.ts';
 import { entryLane } from './lanes.ts';
 import { choices } from './logs.ts';
 import type { Lease } from './settle.ts';
-import { joinJob, ofSegment, part, sql } from './sql.ts';
+import { joinJob, ofSegment, part, sql, sqlPlannedOnce } from './sql.ts';
 
 const lostError = 'The worker did not renew its lease.';
 const lost = errorRow(lostError);
@@ -47,7 +47,7 @@ export async function extendSessions(
   sessions: readonly { session_id: string; draining: boolean }[],
   leaseMs: number,
 ): Promise<Set<string>> {
-  const rows = await db.query<{ session_id: string }>(sql`
+  const rows = await db.query<{ session_id: string }>(sqlPlannedOnce`
     update punctual.workers w
     set seen_at = now(), lease_until = now() + ${leaseMs}::integer * interval '1 millisecond', draining = s.draining
     from unnest(${sessions.map((s) => s.session_id)}::uuid[], ${sessions.map((s) => s.draining)}::boolean[]) as s (session_id, draining)

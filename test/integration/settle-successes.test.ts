@@ -1,0 +1,177 @@
+// Settling runs that succeeded, the statement that all of them pass through: what it reads does not grow with how many have
+// ended before, and it loses nothing to what changes a run in the same moment. And that such statements are planned once.
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { firstRunId, newId } from '@punctual/server/internal/base/ids';
+import { prepareJob } from '@punctual/server/internal/rules/job';
+import { claimRuns } from '@punctual/server/internal/store/claim';
+import { openDatabase, type PooledDatabase } from '@punctual/server/internal/store/database';
+import { checkInvariants } from '@punctual/server/internal/store/invariants';
+import { createJobs } from '@punctual/server/internal/store/jobs';
+import { type Lease, type Success, settleSuccesses } from '@punctual/server/internal/store/settle';
+import { part, type Sql, sql, sqlPlannedOnce } from '@punctual/server/internal/store/sql';
+import { registerSession } from '@punctual/server/internal/store/workers';
+import pg from 'pg';
+import { type Book, echoWorker, openBook } from '../support/book.ts';
+import { eventually } from '../support/eventually.ts';
+
+const segment = 0;
+const session = { session_id: randomUUID(), worker_id: 'w' };
+let book: Book;
+/** One connection. */
+let db: PooledDatabase;
+
+before(async () => {
+  book = await openBook();
+  db = openDatabase({ url: book.url, poolSize: 1, queryTimeoutMs: 60_000 });
+});
+beforeEach(async () => {
+  await book.clear('jobs', 'ready', 'running', 'ended_runs', 'workers');
+  await registerSession(book.db, session, echoWorker, 600_000);
+});
+afterEach(async () => assert.deepEqual(await checkInvariants(book.db), []));
+after(async () => {
+  await db.close();
+  await book.close();
+});
+
+/** Runs that a worker works on. */
+async function running(n: number): Promise<Lease[]> {
+  const jobs = Array.from({ length: n }, () => {
+    const job = prepareJob({ type: 'echo' }, Date.now());
+    assert.ok(!('refused' in job));
+    const job_id = newId('job', segment);
+    return { job, segment, job_id, run_id: firstRunId(job_id), lane_id: book.laneId, submission: null };
+  });
+  await createJobs(db, jobs, []);
+  const lease_id = randomUUID();
+  const lanes = [{ lane_id: book.laneId, after: 0 }];
+  const runs = await claimRuns(db, { segment, lanes, slots: jobs.map(() => session), lease_id });
+  return runs.map(({ run_id }) => ({ run_id, lease_id }));
+}
+
+const succeeded = (lease: Lease): Success => ({ ...lease, result: '{"n":1}', reason: null });
+
+const ended = (): Promise<object[]> =>
+  book.query('select run_id, lease_id, status::text, result from punctual.ended_runs order by run_id');
+
+test('one that is being changed in that moment is settled when that is over', async () => {
+  const [changed, other] = (await running(2)) as [Lease, Lease];
+  const client = new pg.Client({ connectionString: book.url });
+  await client.connect();
+  try {
+    await client.query('begin');
+    await client.query('update punctual.running set cancel_at = now() where run_id = $1', [changed.run_id]);
+    const settling = settleSuccesses(db, segment, [succeeded(changed), succeeded(other)]);
+    await eventually(async () => {
+      const waits = await book.query(
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      assert.equal(waits.length, 1);
+    });
+    await client.query('commit');
+    assert.equal((await settling).settled, 2);
+  } finally {
+    await client.end();
+  }
+  assert.equal((await ended()).length, 2);
+});
+
+test('one that another settle or a reap took in that moment is not settled again', async () => {
+  const [taken, other] = (await running(2)) as [Lease, Lease];
+  const client = new pg.Client({ connectionString: book.url });
+  await client.connect();
+  try {
+    await client.query('begin');
+    await client.query(
+      `with gone as (delete from punctual.running where run_id = $1 returning *)
+       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
+       select segment, run_id, job_id, lane_id, attempt, cause, 1, scheduled_for, due_at from gone`,
+      [taken.run_id],
+    );
+    const settling = settleSuccesses(db, segment, [succeeded(taken), succeeded(other)]);
+    await eventually(async () => {
+      const waits = await book.query(
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      assert.equal(waits.length, 1);
+    });
+    await client.query('commit');
+    assert.equal((await settling).settled, 1);
+  } finally {
+    await client.end();
+  }
+  assert.deepEqual(
+    (await ended()).map((run) => (run as Lease).run_id),
+    [other.run_id],
+  );
+});
+
+test('the same success twice in a batch, and one of another lease beside it, make one outcome', async () => {
+  const [lease] = (await running(1)) as [Lease];
+  const stranger = { ...succeeded(lease), lease_id: randomUUID(), result: '{"n":2}' };
+  const { settled } = await settleSuccesses(db, segment, [stranger, succeeded(lease), stranger, succeeded(lease)]);
+  assert.equal(settled, 1);
+  assert.deepEqual(await ended(), [{ ...lease, status: 'SUCCESS', result: '{"n":1}' }]);
+  assert.equal((await settleSuccesses(db, segment, [succeeded(lease)])).settled, 0);
+});
+
+test('what it reads does not grow with the runs that have ended, even while nothing of them can be removed', async () => {
+  const snapshot = new pg.Client({ connectionString: book.url });
+  await snapshot.connect();
+  try {
+    await snapshot.query('begin isolation level repeatable read');
+    await snapshot.query('select 1');
+    const each = 50;
+    const read = async (): Promise<number> => {
+      await db.query({ name: '', text: 'select pg_stat_force_next_flush()', values: [] });
+      const [row] = await db.query<{ n: number }>({
+        name: '',
+        text: `select sum(idx_tup_read)::integer as n from pg_stat_user_indexes where relid = 'punctual.running'::regclass`,
+        values: [],
+      });
+      return row?.n ?? 0;
+    };
+    const settle = async (): Promise<number> => {
+      const leases = await running(each);
+      const readBefore = await read();
+      assert.equal((await settleSuccesses(db, segment, leases.map(succeeded))).settled, each);
+      return (await read()) - readBefore;
+    };
+    for (let i = 0; i < 30; i++) await settle();
+    const last = await settle();
+    assert.ok(last >= each && last <= 2 * each, `${last} entries were read for ${each} runs`);
+  } finally {
+    await snapshot.end();
+  }
+});
+
+test('statements that run all the time are planned once, others as PostgreSQL likes, also after a transaction that failed', async () => {
+  const setting = part`current_setting('plan_cache_mode') || ' ' || current_setting('enable_bitmapscan') as is`;
+  const [often, seldom] = [sqlPlannedOnce`select ${setting}`, sql`select 'x' as x, ${setting}`];
+  const settings = async (statement: Sql): Promise<string> => (await db.query<{ is: string }>(statement))[0]?.is ?? '';
+  const failing = (statement: Sql) =>
+    db.transaction(async (tx) => {
+      await tx.query(statement);
+      throw new Error('no');
+    });
+  assert.equal(await settings(seldom), 'auto on');
+  assert.equal(await settings(often), 'force_generic_plan off');
+  await assert.rejects(failing(seldom), /no/);
+  assert.equal(await settings(often), 'force_generic_plan off');
+  assert.equal(await settings(seldom), 'auto on');
+  await assert.rejects(failing(often), /no/);
+  assert.equal(await settings(seldom), 'auto on');
+  assert.equal(await settings(often), 'force_generic_plan off');
+
+  for (let i = 0; i < 10; i++) await settleSuccesses(db, segment, (await running(3)).map(succeeded));
+  const plans = await db.query<{ custom: number; statements: number }>({
+    name: '',
+    text: `select sum(custom_plans)::integer as custom, count(*)::integer as statements from pg_prepared_statements
+           where statement like '%punctual.running%' or statement like '%punctual.ready%'`,
+    values: [],
+  });
+  assert.ok((plans[0]?.statements ?? 0) >= 3);
+  assert.equal(plans[0]?.custom, 0);
+});
