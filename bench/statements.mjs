@@ -10,12 +10,12 @@ export async function countStatements(databaseUrl) {
   );
 }
 
-/** Milliseconds since then of planning and executing claims, with the limits of lanes; and of admission under keys. */
+/** Milliseconds since then of planning and executing claims, with the limits of lanes; how many; and of admission under keys. */
 export async function startingTime(databaseUrl) {
-  const [{ claim, admit }] = await ask(
+  const [taken] = await ask(
     databaseUrl,
     `with counted as (
-      select total_plan_time + total_exec_time as ms,
+      select total_plan_time + total_exec_time as ms, calls, query ~ 'into punctual\\.running' as takes,
         case when query ~ 'into punctual\\.running' and query ~ 'from punctual\\.(ready|waiting)' then 'claim'
              when query ~ 'punctual\\.lane_(limits|holds)' then 'claim'
              when query ~ 'into punctual\\.jobs' then null
@@ -25,10 +25,11 @@ export async function startingTime(databaseUrl) {
       where dbid = (select oid from pg_database where datname = current_database())
         and query !~ '^\\s*(vacuum|analyze|create|select exists)')
     select coalesce(sum(ms) filter (where part = 'claim'), 0)::float8 as claim,
-           coalesce(sum(ms) filter (where part = 'admit'), 0)::float8 as admit
+           coalesce(sum(ms) filter (where part = 'admit'), 0)::float8 as admit,
+           coalesce(sum(calls) filter (where part = 'claim' and takes), 0)::integer as claims
     from counted`,
   );
-  return { claim, admit };
+  return taken;
 }
 
 /** Every statement since then by the longest it took, without what the bench itself asks. */

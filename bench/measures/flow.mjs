@@ -89,9 +89,9 @@ async function drainCounted(house, client, { n, prepare, jobOf = () => ({}), war
   await countStatements(databaseUrl);
   await fill(client, n, jobOf);
   const drained = await drainFilled(house, n, { analyze: false });
-  const { claim, admit } = await startingTime(databaseUrl);
+  const { claim, admit, claims } = await startingTime(databaseUrl);
   await checkBook(databaseUrl);
-  return { ...drained, claim: (claim * 1000) / n, admit: (admit * 1000) / n };
+  return { ...drained, claim: (claim * 1000) / n, admit: (admit * 1000) / n, runs_a_claim: n / claims };
 }
 
 async function fill(client, n, jobOf) {

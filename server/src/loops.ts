@@ -458,7 +458,7 @@ export function startLoops({
       unblocker.created(parents);
       unblock.wake();
     },
-    awaited: (segment) => unblocker.awaited(segment),
+    awaited: (segment) => unblocker.awaited(segment) || workflows.awaited(segment),
     hasDependents: (where) => unblocker.depended(where),
     retried(segment) {
       unblocker.retried(segment);

@@ -56,27 +56,29 @@ const succeeded = (lease: Lease): Success => ({ ...lease, result: '{"n":1}', rea
 const ended = (): Promise<object[]> =>
   book.query('select run_id, lease_id, status::text, result from punctual.ended_runs order by run_id');
 
-test('one that is being changed in that moment is settled when that is over', async () => {
-  const [changed, other] = (await running(2)) as [Lease, Lease];
-  const client = new pg.Client({ connectionString: book.url });
-  await client.connect();
-  try {
-    await client.query('begin');
-    await client.query('update punctual.running set cancel_at = now() where run_id = $1', [changed.run_id]);
-    const settling = settleSuccesses(db, segment, [succeeded(changed), succeeded(other)]);
-    await eventually(async () => {
-      const waits = await book.query(
-        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      assert.equal(waits.length, 1);
-    });
-    await client.query('commit');
-    assert.equal((await settling).settled, 2);
-  } finally {
-    await client.end();
-  }
-  assert.equal((await ended()).length, 2);
-});
+for (const count of [1, 2])
+  test(`of ${count}, one that is being changed in that moment is settled when that is over`, async () => {
+    const leases = await running(count);
+    const [changed] = leases as [Lease];
+    const client = new pg.Client({ connectionString: book.url });
+    await client.connect();
+    try {
+      await client.query('begin');
+      await client.query('update punctual.running set cancel_at = now() where run_id = $1', [changed.run_id]);
+      const settling = settleSuccesses(db, segment, leases.map(succeeded));
+      await eventually(async () => {
+        const waits = await book.query(
+          `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        );
+        assert.equal(waits.length, 1);
+      });
+      await client.query('commit');
+      assert.equal((await settling).settled, count);
+    } finally {
+      await client.end();
+    }
+    assert.equal((await ended()).length, count);
+  });
 
 test('one that another settle or a reap took in that moment is not settled again', async () => {
   const [taken, other] = (await running(2)) as [Lease, Lease];

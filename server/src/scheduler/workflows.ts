@@ -1,7 +1,7 @@
 // Workflows go on soon after a run of theirs ended here, and every poll for ends of which nobody told: a server that dies in
 // between costs a second, nothing else. Any number of servers may do it; store/workflow_advance.ts says why each step begins once.
 import type { GateState } from '@punctual/contract';
-import { pause } from '../base/clock.ts';
+import { monotonicMs, pause } from '../base/clock.ts';
 import { segmentOf } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { LaneKey } from '../store/lanes.ts';
@@ -27,6 +27,8 @@ const maxLook = 500;
 const maxBegun = 50_000;
 /** Workflows of a segment that one pass begins. */
 const maxBegin = 100;
+/** For so long after a step began in a segment, others may wait for runs of it. */
+const awaitedMs = 60_000;
 /** How long ends gather while nothing follows from them. */
 const gatherMs = 5;
 
@@ -37,6 +39,8 @@ export class Workflows {
   #others = new Set<string>();
   /** Steps that began here: who hears that their job has ended need not ask which they are. */
   readonly #begun = new Map<string, StepOfJob>();
+  /** Segments, and the monotonic ms at which a step last began in them. */
+  readonly #beganAt = new Map<number, number>();
   #idle = false;
   #lookedAt: readonly LookedAt[];
 
@@ -55,9 +59,19 @@ export class Workflows {
     if (jobs.length > 0) this.#parts.onNews();
   }
 
+  /** May steps wait for runs of the segment? */
+  awaited(segment: number): boolean {
+    const beganAt = this.#beganAt.get(segment);
+    return beganAt !== undefined && monotonicMs() - beganAt < awaitedMs;
+  }
+
   /** What a transaction on workflows led to. */
   follow({ ready, parents, begun }: Outlook): void {
-    for (const step of begun) this.#begun.set(step.job_id, step);
+    const now = monotonicMs();
+    for (const step of begun) {
+      this.#begun.set(step.job_id, step);
+      this.#beganAt.set(segmentOf(step.job_id), now);
+    }
     for (const oldest of this.#begun.keys()) {
       if (this.#begun.size <= maxBegun) break;
       this.#begun.delete(oldest);

@@ -12,7 +12,7 @@
 import { uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { firstRunOf } from './jobs.ts';
-import { type Fragment, ofSegment, part, sql, theOne } from './sql.ts';
+import { type Fragment, ofSegment, part, sqlPlannedOnce, theOne } from './sql.ts';
 
 export interface Released {
   job_id: string;
@@ -78,7 +78,7 @@ export async function meetNeeds(
   marks: readonly { job_id: string; parent_run_id: string }[],
 ): Promise<Released[]> {
   const jobIds = [...new Set(marks.map((mark) => mark.job_id))];
-  return db.query<Released>(sql`
+  return db.query<Released>(sqlPlannedOnce`
     with marked as (
       update punctual.needs n
       set state = 'met'
@@ -112,7 +112,7 @@ export async function meetNeeds(
 
 /** Releases the blocked runs of those of the jobs whose needs are all met. */
 export async function releaseMet(db: Queryable, segment: number, jobIds: readonly string[]): Promise<Released[]> {
-  return db.query<Released>(sql`
+  return db.query<Released>(sqlPlannedOnce`
     with free as materialized (
       select j.job_id
       from unnest(${uuids(jobIds, (id) => id)}::uuid[]) j (job_id)

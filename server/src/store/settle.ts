@@ -68,7 +68,7 @@ export interface SettledSuccesses {
 }
 
 /**
- * Most runs succeed: they have a statement of their own that does only that. It finds each of them by its id, however many
+ * Most runs succeed: they have a statement of their own that does only that. For many it finds each by its id, however many
  * entries of runs that are gone the index still holds, and passes over one that is being changed in that moment, to ask for
  * its cancel for example. So whatever it did not find is asked for once more, in a way that waits for such changes.
  */
@@ -78,6 +78,8 @@ export async function settleSuccesses(
   successes: readonly Success[],
 ): Promise<SettledSuccesses> {
   const given = onlyOnce(successes);
+  const [only, ...others] = given;
+  if (only !== undefined && others.length === 0) return endAsSuccess(db, theSuccess(segment, only));
   const found = await endAsSuccess(db, successesFound(segment, given));
   if (found.settled === given.length) return found;
   const rest = await endAsSuccess(db, successesMatching(segment, given));
@@ -143,6 +145,15 @@ function successesFound(segment: number, successes: readonly Success[]): Fragmen
       select *
       from found
       where (run_id in (select run_id from gone)) is true
+    )`;
+}
+
+function theSuccess(segment: number, { run_id, lease_id, reason, result }: Success): Fragment {
+  return part`
+    settled as (
+      delete from punctual.running r
+      where r.segment = ${segment}::smallint and r.run_id = ${run_id}::uuid and r.lease_id = ${lease_id}::uuid
+      returning ${successColumns}, ${reason}::text as reason, ${result}::text as result
     )`;
 }
 

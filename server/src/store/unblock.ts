@@ -15,7 +15,7 @@ import type { NeedCondition, RunStatus } from '@punctual/contract';
 import { uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { isLive } from './history.ts';
-import { type Fragment, ofSegment, part, sql } from './sql.ts';
+import { type Fragment, ofSegment, part, sqlPlannedOnce } from './sql.ts';
 
 /** A job that is concerned by the end of a run. */
 export interface Concerned {
@@ -38,7 +38,7 @@ export async function readConcerned(
   runIds: readonly string[],
   limit: number,
 ): Promise<Concerned[]> {
-  return db.query<Concerned>(sql`
+  return db.query<Concerned>(sqlPlannedOnce`
     with depended as materialized (
       select p.run_id
       from unnest(${uuids(runIds, (id) => id)}::uuid[]) p (run_id)
@@ -78,14 +78,14 @@ interface Told {
 
 /** The jobs whose needs these runs of a segment have met are told: the rows that named them go. */
 export async function forgetMet(db: Queryable, segment: number, told: readonly Told[]): Promise<void> {
-  await db.query(sql`
+  await db.query(sqlPlannedOnce`
     delete from punctual.dependents d
     where ${ofSegment(part`d.segment`, segment)} and d.ctid = any (array(${toldRows(segment, told)})) and d.was is null`);
 }
 
 /** The jobs whose needs these runs of a segment have failed are told: the rows stay, for a retry. */
 export async function noteFailed(db: Queryable, segment: number, told: readonly Told[]): Promise<void> {
-  await db.query(sql`
+  await db.query(sqlPlannedOnce`
     update punctual.dependents d
     set told = true
     where ${ofSegment(part`d.segment`, segment)} and d.ctid = any (array(${toldRows(segment, told)})) and d.was is null`);

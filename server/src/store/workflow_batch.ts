@@ -8,7 +8,7 @@ import { texts, uuids } from './arrays.ts';
 import type { Database, Queryable } from './database.ts';
 import { type CreatedJobs, createJobs, type HandOver, type NewJob, type Offer } from './jobs.ts';
 import { type LaneKey, type Lanes, laneKeyOf } from './lanes.ts';
-import { sql } from './sql.ts';
+import { sqlPlannedOnce } from './sql.ts';
 import type { KnownWorkflow, WorkflowMemory, WorkflowText } from './workflow_memory.ts';
 import { openWorkflow, sealResult } from './workflow_seal.ts';
 import {
@@ -170,7 +170,7 @@ interface LockedRow {
 /** Takes the rows of workflows, and learns of them what is not remembered. */
 export async function lockWorkflows(batch: Batch, workflowIds: readonly string[]): Promise<void> {
   const { tx, segment, locked, parts } = batch;
-  const rows = await tx.query<LockedRow>(sql`
+  const rows = await tx.query<LockedRow>(sqlPlannedOnce`
     with held as materialized (
       select workflow_id, turn, ended_at is not null as ended,
              case when cancelled_at is not null then 'cancelled' when paused_at is not null then 'paused' else 'live' end as standing
@@ -214,7 +214,7 @@ export async function lockWorkflows(batch: Batch, workflowIds: readonly string[]
 }
 
 async function readTexts(tx: Queryable, segment: number, ids: readonly string[]): Promise<WorkflowText[]> {
-  return tx.query<WorkflowText>(sql`
+  return tx.query<WorkflowText>(sqlPlannedOnce`
     select workflow_id, name, user_id, parent_id, definition, input, traceparent
     from punctual.workflows
     where segment = ${segment}::smallint and workflow_id = any (${ids}::uuid[])`);
@@ -276,7 +276,7 @@ function* chunks<T>(all: readonly T[]): Generator<readonly T[]> {
 }
 
 async function insertInner(tx: Queryable, segment: number, inner: Batch['inner']): Promise<void> {
-  await tx.query(sql`
+  await tx.query(sqlPlannedOnce`
     insert into punctual.workflows (segment, workflow_id, name, user_id, definition, input, parent_id, parent_step, traceparent)
     select ${segment}::smallint, *
     from unnest(

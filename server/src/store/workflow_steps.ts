@@ -5,7 +5,7 @@ import type { StepNow, StepOutcome } from '../rules/workflow/advance.ts';
 import type { StepKind } from '../rules/workflow/definition.ts';
 import { int2s, int4s, int8s, texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { type Fragment, part, sqlPlannedOnce } from './sql.ts';
 
 /** A transaction that holds the rows of workflows of a segment, or has asked for them in a statement before. */
 export interface Held {
@@ -41,7 +41,7 @@ export interface StepOfJob {
 
 /** The steps that these jobs are. Each is looked up by its key, whatever the planner thinks of so many. */
 export async function findSteps(db: Queryable, jobIds: readonly string[]): Promise<StepOfJob[]> {
-  return db.query<StepOfJob>(sql`
+  return db.query<StepOfJob>(sqlPlannedOnce`
     select s.workflow_id, s.step, s.item, i.job_id
     from unnest(${int2s(jobIds, segmentOf)}::smallint[], ${uuids(jobIds, (id) => id)}::uuid[]) i (segment, job_id)
     cross join lateral (
@@ -101,7 +101,7 @@ async function note(
 ): Promise<NotedStep[]> {
   if (runIds.length === 0) return [];
   const { tx, segment } = held;
-  const rows = await tx.query<Pick<NotedStep, 'workflow_id' | 'step' | 'item'> & { at: string }>(sql`
+  const rows = await tx.query<Pick<NotedStep, 'workflow_id' | 'step' | 'item'> & { at: string }>(sqlPlannedOnce`
     update punctual.workflow_steps
     set outcome = ${outcome}, reason = ${reason}, ended_at = ${moment}
     where segment = ${segment}::smallint and run_id = any (${uuids(runIds, (id) => id)}::uuid[]) and outcome is null
@@ -114,7 +114,7 @@ async function readOutcomes(tx: Queryable, runIds: readonly string[]): Promise<R
   for (const segment of new Set(runIds.map(segmentOf))) {
     const some = runIds.filter((id) => segmentOf(id) === segment);
     found.push(
-      ...(await tx.query<RunOutcome>(sql`
+      ...(await tx.query<RunOutcome>(sqlPlannedOnce`
         select run_id, case when status = 'DROPPED' then 'CANCELLED' else status::text end as outcome,
                case when status = 'DROPPED' then 'dropped' else reason end as reason
         from punctual.ended_runs
@@ -126,7 +126,7 @@ async function readOutcomes(tx: Queryable, runIds: readonly string[]): Promise<R
 
 /** Waits whose time is over fail. */
 export async function noteExpired(held: Held, workflowIds: readonly string[]): Promise<NotedStep[]> {
-  const rows = await held.tx.query<NotedStep & { at: string }>(sql`
+  const rows = await held.tx.query<NotedStep & { at: string }>(sqlPlannedOnce`
     update punctual.workflow_steps
     set outcome = 'FAILED', reason = 'timed_out', error = 'Nobody completed the step in time.', ended_at = ${moment},
         token = encode(sha256(token::bytea), 'hex')
@@ -137,7 +137,7 @@ export async function noteExpired(held: Held, workflowIds: readonly string[]): P
 
 /** Workflows within that have ended. */
 export async function noteWithin(held: Held, workflowIds: readonly string[]): Promise<NotedStep[]> {
-  const rows = await held.tx.query<NotedStep & { at: string }>(sql`
+  const rows = await held.tx.query<NotedStep & { at: string }>(sqlPlannedOnce`
     update punctual.workflow_steps s
     set outcome = c.outcome, reason = case when c.outcome = 'SUCCESS' then null else 'workflow_' || lower(c.outcome) end, ended_at = ${moment},
         error = case when c.outcome = 'FAILED' then 'The workflow ' || c.workflow_id || ' failed.' end
@@ -163,7 +163,7 @@ export async function readSteps(
   segment: number,
   workflowIds: readonly string[],
 ): Promise<(StepNow & { workflow_id: string; step: string })[]> {
-  const rows = await tx.query<StepRow>(sql`
+  const rows = await tx.query<StepRow>(sqlPlannedOnce`
     select workflow_id, step, outcome, reason, items, made, succeeded, failed
     from punctual.workflow_steps
     where segment = ${segment}::smallint and workflow_id = any (${workflowIds}::uuid[]) and item = -1`);
@@ -205,7 +205,7 @@ export async function writeSteps(
   { tx, segment, at }: Held,
   { steps, turns }: { steps: readonly NewStep[]; turns: readonly Turn[] },
 ): Promise<void> {
-  await tx.query(sql`
+  await tx.query(sqlPlannedOnce`
     with ${turned(segment, turns, at)}
     insert into punctual.workflow_steps (segment, workflow_id, step, item, kind, job_id, run_id, payload, child_id, token, expires_at,
                                          items, made, succeeded, failed, outcome, reason, error, begun_at, ended_at)
@@ -225,7 +225,7 @@ export async function writeSteps(
 }
 
 export async function writeTurns({ tx, segment, at }: Held, turns: readonly Turn[]): Promise<void> {
-  await tx.query(sql`with ${turned(segment, turns, at)} select`);
+  await tx.query(sqlPlannedOnce`with ${turned(segment, turns, at)} select`);
 }
 
 function turned(segment: number, turns: readonly Turn[], at: string | null): Fragment {
@@ -252,7 +252,7 @@ export interface MapCount {
 }
 
 export async function writeMap({ tx, segment, at }: Held, map: MapCount): Promise<void> {
-  await tx.query(sql`
+  await tx.query(sqlPlannedOnce`
     update punctual.workflow_steps
     set made = ${map.made}::integer, succeeded = ${map.succeeded}::integer, failed = ${map.failed}::integer, outcome = ${map.outcome},
         reason = ${map.reason}, error = ${map.error}, ended_at = case when ${map.outcome}::text is not null then coalesce(ended_at, ${momentOf(at)}) end
@@ -264,7 +264,7 @@ export async function nextItems(
   tx: Queryable,
   { segment, workflow_id, step, count }: { segment: number; workflow_id: string; step: string; count: number },
 ): Promise<{ item: number; payload: string | null }[]> {
-  return tx.query(sql`
+  return tx.query(sqlPlannedOnce`
     select item, payload
     from punctual.workflow_steps
     where segment = ${segment}::smallint and workflow_id = ${workflow_id} and step = ${step}
@@ -284,7 +284,7 @@ export async function beginItems(
   { workflow_id, step, items }: { workflow_id: string; step: string; items: readonly BegunItem[] },
 ): Promise<void> {
   const numbers = int4s(items, (one) => one.item);
-  await tx.query(sql`
+  await tx.query(sqlPlannedOnce`
     update punctual.workflow_steps s
     set job_id = i.job_id, run_id = i.run_id, payload = null, begun_at = ${momentOf(at)}
     from unnest(${numbers}::integer[], ${uuids(items, (one) => one.job_id)}::uuid[], ${uuids(items, (one) => one.run_id)}::uuid[])
