@@ -118,7 +118,15 @@ describe('alerts', { concurrency: 6 }, () => {
       const [message] = await told(name);
       const found = [message?.data.total, message?.data.alerts.length];
       if (tries < 3 && found[0] !== 30) {
-        t.diagnostic(`the message has ${found.join(' and ')} of 30`);
+        const [ends] = await house.db.query({
+          name: '',
+          text: `select count(*)::integer as ended, max(started_at - due_at)::text as waited, max(ended_at)::text as last, now()::text as now,
+                        (select looked_until::text from punctual.alert_rules where name = $1) as looked_until,
+                        (select count(*)::integer from punctual.alerts where rule = $1) as alerts
+                 from punctual.ended_runs join punctual.jobs using (segment, job_id) where $1 = any (tags)`,
+          values: [name],
+        });
+        t.diagnostic(`the message has ${found.join(' and ')} of 30: ${JSON.stringify(ends)}`);
         continue;
       }
       assert.deepEqual(found, [30, 20]);

@@ -71,8 +71,8 @@ interface Group {
   hot: HotSegments;
   /** Segments whose next claim looks from the start, also for rows that committed late, below the mark. */
   deep: Set<number>;
-  /** Monotonic ms before which a segment is not looked through from the start again. */
-  deepAfter: Map<number, number>;
+  /** Segments that were looked through from the start: how many ms that took, and before when not to do it again. */
+  looked: Map<number, { ms: number; restUntil: number }>;
   /** Segments in which more was waiting than could be claimed. */
   behind: Set<number>;
   /** Segments in which a limit left no room. */
@@ -132,7 +132,7 @@ export class Claimer {
         served: { of: '', lanes: noLanes },
         hot: new HotSegments(this.#all),
         deep: new Set(this.#all),
-        deepAfter: new Map(),
+        looked: new Map(),
         behind: new Set(),
         starved: new Set(),
       };
@@ -156,7 +156,7 @@ export class Claimer {
       for (const segment of segments) {
         if (segment >= this.#options.segments) continue;
         group.hot.wake(segment, rank);
-        if (late && now >= (group.deepAfter.get(segment) ?? 0)) group.deep.add(segment);
+        if (late && now >= (group.looked.get(segment)?.restUntil ?? 0)) group.deep.add(segment);
       }
     }
     this.run();
@@ -366,7 +366,7 @@ export class Claimer {
       const runs = await this.#withKept(segment, taken.runs);
       if (deep && all) {
         group.deep.delete(segment);
-        group.deepAfter.set(segment, restAfter(begun, monotonicMs()));
+        group.looked.set(segment, lookedThrough(begun, monotonicMs(), group.looked.get(segment)?.ms ?? 0));
       }
       release(slots);
       for (const run of runs) this.#lowWater.taken(segment, run.lane_id, Number(run.fence));
@@ -473,9 +473,13 @@ function takeSlots(sessions: Iterable<Session>, free: (session: Session) => numb
   return slots;
 }
 
-/** A long look through entries that vacuum could not remove is followed by a rest, so that looking never is the work. */
-function restAfter(begun: number, ended: number): number {
-  return ended + Math.min(maxRestMs, (ended - begun) * restFactor);
+/**
+ * Long looks through entries that vacuum could not remove are followed by a rest, so that looking never is the work. One that
+ * took long while the look before did not had to wait for something: no rest follows, in which what commits late would wait.
+ */
+function lookedThrough(begun: number, ended: number, msBefore: number): { ms: number; restUntil: number } {
+  const ms = ended - begun;
+  return { ms, restUntil: ended + Math.min(maxRestMs, Math.min(ms, msBefore) * restFactor) };
 }
 
 function release(slots: readonly Session[]): void {
