@@ -228,6 +228,7 @@ const fieldsOf = {
 } as const satisfies Record<ScheduleType, readonly (keyof CreateJob)[]>;
 
 const allScheduleFields = [...new Set(Object.values(fieldsOf).flat())];
+const isScheduleField: ReadonlySet<string> = new Set(allScheduleFields);
 
 /** The fields of a change that belong to a recurring schedule. */
 export function scheduleChanges(input: UpdateJob): ScheduleFields | null {
@@ -247,6 +248,8 @@ function hintFor(field: string, type: ScheduleType): string {
 
 /** Refuses the fields that do not go with the type. */
 export function strayFields(input: UpdateJob, type: ScheduleType): FieldError[] {
+  // Most jobs have none of them, and few fields.
+  if (!Object.keys(input).some((field) => isScheduleField.has(field))) return [];
   const own: readonly string[] = fieldsOf[type];
   return allScheduleFields
     .filter((field) => input[field] !== undefined && !own.includes(field))
