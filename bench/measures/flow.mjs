@@ -2,6 +2,7 @@
 // ratio to the plain drain. Only ours: peers have nothing to compare.
 import { Client } from '@punctual/sdk';
 import { checkBook, writeBacklog } from '../backlog.mjs';
+import { claimsInTurn } from '../claims.mjs';
 import { openHouse } from '../house.mjs';
 import { jobType } from '../http_producer.mjs';
 import { countStatements, startingTime } from '../statements.mjs';
@@ -28,6 +29,8 @@ export const flow = {
       most: 1.5,
       text: '≤ 1.5',
     }),
+    ratio('keys_300', 'claims of 300 runs under 10,000 keys ÷ without, in turn, processor time'),
+    ratio('keys_100', 'claims of 100 runs under them ÷ without, in turn, processor time'),
     ratio('keys_drain', 'the whole drain under those keys ÷ without, time'),
     ratio('limit_drain', 'drain under a type limit above the slots ÷ without, time'),
     ratio('priorities_drain', 'drain over 10 priorities ÷ of one, time'),
@@ -49,6 +52,8 @@ export const flow = {
     const limit = await drain((_, client) => client.limits.setLane('type', jobType, { max_concurrency: 10_000 }));
     const priorities = await drain(undefined, (i) => ({ priority: i % 10 }));
     const last = await drain();
+    const claims_300 = await claimsInTurn(bench, 300);
+    const claims_100 = await claimsInTurn(bench, 100);
     const plain = mean(first, last);
     return {
       values: {
@@ -56,11 +61,13 @@ export const flow = {
         held_drain: held.seconds / plain.seconds,
         keys: keys.claim / plain.claim,
         keys_admitted: (keys.claim + keys.admit) / plain.claim,
+        keys_300: claims_300.ratio,
+        keys_100: claims_100.ratio,
         keys_drain: keys.seconds / plain.seconds,
         limit_drain: limit.seconds / plain.seconds,
         priorities_drain: priorities.seconds / plain.seconds,
       },
-      detail: { plain: first, held, keys, limit, priorities, plain_again: last },
+      detail: { plain: first, held, keys, limit, priorities, plain_again: last, claims_300, claims_100 },
     };
   },
 };

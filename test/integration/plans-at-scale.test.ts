@@ -153,3 +153,27 @@ test('what a statement reads of the jobs does not grow with how many there are',
       assert.ok(read >= taken && read <= 4 * taken, `${read} jobs were read for ${taken} runs`);
     });
 });
+
+test('what a claim under limits of keys reads of the runs that run does not grow with how many there are', async () => {
+  await clear();
+  await book.query('analyze punctual.running');
+  const claim = async (n: number): Promise<number> => {
+    await fill(n, { keyed: true });
+    const wanted = { ...order(entryLane), slots: Array.from({ length: n }, () => slot) };
+    return (await claimKeyed(db, wanted)).runs.length;
+  };
+  const read = async (): Promise<number> => {
+    await query('select pg_stat_force_next_flush()');
+    const [row] = await query<{ n: number }>(
+      `select sum(idx_tup_read)::integer as n from pg_stat_user_indexes where relid = 'punctual.running'::regclass`,
+    );
+    return row?.n ?? 0;
+  };
+  assert.equal(await claim(taken), taken);
+  // Under other keys: those of the next claim are the first again, and fifty run under them.
+  for (let i = 0; i < 4; i++) await claim(500);
+  const readBefore = await read();
+  assert.equal(await claim(taken), taken);
+  const more = (await read()) - readBefore;
+  assert.ok(more >= taken && more <= 10 * taken, `${more} entries were read for ${taken} runs`);
+});

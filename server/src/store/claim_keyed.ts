@@ -21,7 +21,7 @@ import {
   takeReady,
 } from './claim.ts';
 import type { Database, Queryable } from './database.ts';
-import { type Fragment, part, type Sql, sqlPlannedOnce, theOne } from './sql.ts';
+import { type Fragment, ofSegment, part, type Sql, sqlPlannedOnce, theOne } from './sql.ts';
 
 export interface KeyedClaim {
   runs: ClaimedRun[];
@@ -45,7 +45,7 @@ export async function lockPlaces(tx: Queryable, segment: number): Promise<void> 
 
 /** How many runs hold a place under a key by running. */
 export const runningUnder = (segment: Fragment, key: Fragment): Fragment =>
-  part`(select count(*) from punctual.running q where q.segment = ${segment} and q.key = ${key})`;
+  part`(select count(*) from punctual.running q where q.segment is not distinct from ${segment} and q.key = ${key})`;
 
 export async function claimKeyed(db: Database, order: ClaimOrder): Promise<KeyedClaim> {
   const { segment, lanes, slots } = order;
@@ -74,11 +74,12 @@ function takeKeyed(order: ClaimOrder): Sql {
   const ours = part`segment = ${segment}::smallint`;
   const laneIds = int4s(lanes, (lane) => lane.lane_id);
   const place = lanes.length === 1 ? part`1` : part`array_position(${laneIds}::integer[], t.lane_id)`;
-  const isRefused = part`run_id in (select run_id from refused)`;
+  const isRefused = (run: Fragment): Fragment =>
+    part`(exists (select from refused) and ${run}.run_id in (select run_id from refused))`;
   return sqlPlannedOnce`
     with taken as (${takeReady(order)}),
     keyed as materialized (
-      select ${place} as place, t.*, j.*
+      select j.key, t.seq, t.run_id, ${place} as place, t.segment, t.job_id, t.lane_id, t.attempts, t.cause, t.scheduled_for, t.due_at, ${jobColumns}
       from taken t
       cross join lateral (
         select j.concurrency_key as key, ${jobColumns}
@@ -86,24 +87,24 @@ function takeKeyed(order: ClaimOrder): Sql {
         where j.${ours} and ${theOne(part`j.job_id`, part`t.job_id`)}
       ) j
     ),
-    ${refuse(ours)},
-    ${one === null ? part`numbered as (select *, row_number() over (partition by ${isRefused} order by place, seq) as slot from keyed),` : part``}
+    ${refuse(segment)},
+    ${one === null ? part`numbered as (select *, row_number() over (partition by ${isRefused(part`keyed`)} order by place, seq) as slot from keyed),` : part``}
     granted as (
       insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at, key)
       select d.segment, d.run_id, d.job_id, d.lane_id, d.attempts + 1, d.cause, ${lease_id}::uuid,
              ${one === null ? part`s.session_id, s.worker_id` : part`${one.session_id}::uuid, ${one.worker_id}::text`},
              d.scheduled_for, d.due_at, d.key
       from ${one === null ? part`numbered d join ${sessionsOf(slots)} using (slot)` : part`keyed d`}
-      where not d.${isRefused}
+      where not ${isRefused(part`d`)}
     ),
     filed as (
       insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at, key, priority)
       select d.segment, d.run_id, d.job_id, d.lane_id, d.attempts, d.cause, 'limit', d.scheduled_for, d.due_at, 'infinity', d.key,
              (select l.priority from punctual.lanes l where l.lane_id = d.lane_id)
       from keyed d
-      where (d.${isRefused}) is true
+      where ${isRefused(part`d`)} is true
     )
-    select ${claimedColumns}, ${claimedFlag}, case when t.${isRefused} then t.key end as filed_under,
+    select ${claimedColumns}, ${claimedFlag}, case when ${isRefused(part`t`)} then t.key end as filed_under,
            ${one === null ? part`t.slot::integer` : part`1`} as slot
     from ${one === null ? part`numbered` : part`keyed`} t
     cross join lateral (select t.*) j`;
@@ -117,16 +118,17 @@ const jobColumns = part`
  * The turn of a run under its key comes after those that hold a place and those before it in the batch. Holds count even if
  * they are over: the admitter removes those. Only what the order needs is sorted.
  */
-function refuse(ours: Fragment): Fragment {
-  const asked = part`array(select key from keyed)`;
-  const holds = part`from punctual.key_holds h where h.${ours}`;
+function refuse(segment: number): Fragment {
+  const ours = part`segment = ${segment}::smallint`;
   return part`
     asking as (
       select key, place, seq, run_id from keyed
       union all
-      select r.key, 0, null, null from punctual.running r where r.${ours} and r.key = any (${asked})
+      select r.key, 0, null, null
+      from punctual.running r
+      where ${ofSegment(part`r.segment`, segment)} and r.key = any (array(select key from keyed))
       union all
-      select h.key, 0, null, null ${holds} and h.key = any (case when exists (select ${holds}) then ${asked} end)
+      select h.key, 0, null, null from punctual.key_holds h where h.${ours}
     ),
     refused as materialized (
       select a.run_id

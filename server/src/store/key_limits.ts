@@ -6,7 +6,7 @@ import { holdsPlace } from './admit_keys.ts';
 import { int8s, texts } from './arrays.ts';
 import { runningUnder } from './claim_keyed.ts';
 import type { Queryable } from './database.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { type Fragment, ofSegment, part, sql } from './sql.ts';
 
 export const defaultKey = '*';
 
@@ -96,7 +96,7 @@ export async function getKeyUse(db: Queryable, segment: number, key: string): Pr
       union all
       select r.run_id, 0
       from punctual.running r
-      where r.segment = ${segment}::smallint and r.key = ${key}
+      where ${ofSegment(part`r.segment`, segment)} and r.key = ${key}
       limit ${limits.max_counted}
     ),
     -- The row of the key, and for what it does not say itself the default.

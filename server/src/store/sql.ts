@@ -56,7 +56,7 @@ export function join(
 }
 
 /**
- * For rows that are found by their ctid: the segment they must be in, said so that its index is of no use. A plan that was
+ * For rows that are found by their ctid or key: the segment they must be in, said so that its index is of no use. A plan that was
  * made while the table was small would else go through all of the segment to find them. A database that is spread over
  * machines by segment needs `=` here.
  */
