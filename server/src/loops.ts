@@ -100,7 +100,7 @@ export interface Loops {
   depended(parents: Iterable<string>): void;
   /** Another server has created jobs that depend on runs of these segments. */
   hasDependents(segments: Iterable<number>): void;
-  /** Do jobs depend on runs of the segment, as far as is known here? */
+  /** Do jobs or steps wait for runs of the segment, as far as is known here? */
   awaited(segment: number): boolean;
   /** Runs of the segment were redriven. */
   retried(segment: number): void;

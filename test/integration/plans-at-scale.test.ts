@@ -170,7 +170,7 @@ test('what a claim under limits of keys reads of the runs that run does not grow
     return row?.n ?? 0;
   };
   assert.equal(await claim(taken), taken);
-  // Under other keys: those of the next claim are the first again, and fifty run under them.
+  // Of these, a tenth has keys of the next claim.
   for (let i = 0; i < 4; i++) await claim(500);
   const readBefore = await read();
   assert.equal(await claim(taken), taken);

@@ -14,7 +14,7 @@ import { part, type Sql, sql, sqlPlannedOnce } from '@punctual/server/internal/s
 import { registerSession } from '@punctual/server/internal/store/workers';
 import pg from 'pg';
 import { type Book, echoWorker, openBook } from '../support/book.ts';
-import { eventually } from '../support/eventually.ts';
+import { race } from '../support/race.ts';
 
 const segment = 0;
 const session = { session_id: randomUUID(), worker_id: 'w' };
@@ -59,51 +59,27 @@ const ended = (): Promise<object[]> =>
 for (const count of [1, 2])
   test(`of ${count}, one that is being changed in that moment is settled when that is over`, async () => {
     const leases = await running(count);
-    const [changed] = leases as [Lease];
-    const client = new pg.Client({ connectionString: book.url });
-    await client.connect();
-    try {
-      await client.query('begin');
-      await client.query('update punctual.running set cancel_at = now() where run_id = $1', [changed.run_id]);
-      const settling = settleSuccesses(db, segment, leases.map(succeeded));
-      await eventually(async () => {
-        const waits = await book.query(
-          `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-        );
-        assert.equal(waits.length, 1);
-      });
-      await client.query('commit');
-      assert.equal((await settling).settled, count);
-    } finally {
-      await client.end();
-    }
+    const { second, secondWaited } = await race(
+      book.db,
+      (tx) => tx.query(sql`update punctual.running set cancel_at = now() where run_id = ${leases[0]?.run_id}`),
+      () => settleSuccesses(db, segment, leases.map(succeeded)),
+    );
+    assert.deepEqual([second.settled, secondWaited], [count, true]);
     assert.equal((await ended()).length, count);
   });
 
 test('one that another settle or a reap took in that moment is not settled again', async () => {
   const [taken, other] = (await running(2)) as [Lease, Lease];
-  const client = new pg.Client({ connectionString: book.url });
-  await client.connect();
-  try {
-    await client.query('begin');
-    await client.query(
-      `with gone as (delete from punctual.running where run_id = $1 returning *)
-       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
-       select segment, run_id, job_id, lane_id, attempt, cause, 1, scheduled_for, due_at from gone`,
-      [taken.run_id],
-    );
-    const settling = settleSuccesses(db, segment, [succeeded(taken), succeeded(other)]);
-    await eventually(async () => {
-      const waits = await book.query(
-        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      assert.equal(waits.length, 1);
-    });
-    await client.query('commit');
-    assert.equal((await settling).settled, 1);
-  } finally {
-    await client.end();
-  }
+  const { second, secondWaited } = await race(
+    book.db,
+    (tx) =>
+      tx.query(sql`
+        with gone as (delete from punctual.running where run_id = ${taken.run_id} returning *)
+        insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
+        select segment, run_id, job_id, lane_id, attempt, cause, 1, scheduled_for, due_at from gone`),
+    () => settleSuccesses(db, segment, [succeeded(taken), succeeded(other)]),
+  );
+  assert.deepEqual([second.settled, secondWaited], [1, true]);
   assert.deepEqual(
     (await ended()).map((run) => (run as Lease).run_id),
     [other.run_id],

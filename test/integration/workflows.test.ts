@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Workflow } from '@punctual/contract';
 import type { Handler } from '@punctual/sdk';
+import { Hand, outcome } from '../support/hand.ts';
 import { openHouse } from '../support/house.ts';
 
 /** Handlers that remember what began and ended, in order. */
@@ -102,6 +103,18 @@ for (const servers of [1, 3]) {
     });
   });
 }
+
+test('the worker of a step is told that others wait for its end', async () => {
+  await using house = await openHouse();
+  const hand = new Hand(house.url);
+  const steps = { a: { type: 'echo' }, b: { type: 'echo', needs: ['a'] } };
+  await house.client.workflows.create({ name: 'two', steps });
+  const [first] = await hand.take();
+  await hand.call({ outcomes: first === undefined ? [] : [outcome(first)] });
+  const [second] = await hand.take();
+  assert.equal(second?.awaited, true);
+  await hand.call({ outcomes: [outcome(second)] });
+});
 
 test('a failure skips what needs success, runs what handles it, and ends as it was handled', async () => {
   const { handlers } = recorder();

@@ -49,7 +49,7 @@ export interface ClaimerOptions {
   onClaimed?: (segment: number, runs: readonly ClaimedRun[]) => void;
   /** Told of keys under which runs may wait for which there is room. */
   onKeys: (segment: number, keys: Iterable<string>) => void;
-  /** Do jobs depend on runs of this segment? */
+  /** Do jobs or steps wait for runs of this segment? */
   awaited: (segment: number) => boolean;
 }
 

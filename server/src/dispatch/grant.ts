@@ -33,7 +33,7 @@ export interface GranterParts {
   metrics: Metrics;
   log: Logger;
   vault: Vault;
-  /** Do jobs depend on runs of this segment? */
+  /** Do jobs or steps wait for runs of this segment? */
   awaited: (segment: number) => boolean;
   /** Told that runs of a segment were put back. */
   onPutBack: (segment: number) => void;
