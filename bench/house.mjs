@@ -62,11 +62,11 @@ class House {
   async #openOurs() {
     const env = { DATABASE_URL: this.place.databaseUrl, PUNCTUAL_PORT: '0', PUNCTUAL_LOG_LEVEL: 'info', ...this.#env };
     const program = path.join(ROOT, 'cli/bin/punctual.js');
-    this.server = start(process.execPath, [...this.#profiling('server'), program, 'server'], { env });
+    this.server = start(this.#bench.node, [...this.#profiling('server'), program, 'server'], { env });
     this.#bench.lastServer = this.server;
     const [, url] = await this.server.said(/"url":"(http[^"]+)"/);
     this.place.url = url;
-    this.load = this.#program('load.mjs', process.execPath);
+    this.load = this.#program('load.mjs', this.#bench.node);
     await this.load.ask('open', { url });
   }
 
@@ -78,13 +78,13 @@ class House {
     this.load = this.keeper;
     if (!this.http) return;
     const url = await this.keeper.ask('serve');
-    this.load = this.#program('load.mjs', process.execPath);
+    this.load = this.#program('load.mjs', this.#bench.node);
     await this.load.ask('open', { url });
   }
 
   /** A worker process that takes work from now on. `meaning` of `t` in payloads: 'submitted' or 'due'. */
   async startWorker({ meaning = 'submitted' } = {}) {
-    const node = this.contestant.ours ? process.execPath : this.#bench.peerNode;
+    const node = this.contestant.ours ? this.#bench.node : this.#bench.peerNode;
     this.worker = this.#program('worker.mjs', node, [meaning], (n) => this.load.tell({ done: n }));
     await this.worker.ask('open');
     return this.worker;

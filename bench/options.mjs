@@ -11,6 +11,7 @@ export const usage = `Usage: npm run bench -- [options]
                     round and contestant
   --rounds N        rounds of each measure (3 unless given; 1 with --quick)
   --no-peers        only Punctual
+  --own-node        Punctual on the Node that runs the bench, also where the peers need a newer one
   --json FILE       also write everything measured to FILE
   --readme          also put the tables into bench/README.md`;
 
@@ -31,6 +32,7 @@ export function readOptions(args, measureNames) {
     only,
     rounds,
     peers: !values['no-peers'],
+    ownNode: values['own-node'],
     json: values.json ?? null,
     readme: values.readme,
     help: values.help,
@@ -46,6 +48,7 @@ function parse(args) {
         only: { type: 'string' },
         rounds: { type: 'string' },
         'no-peers': { type: 'boolean', default: false },
+        'own-node': { type: 'boolean', default: false },
         json: { type: 'string' },
         readme: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },

@@ -30,6 +30,8 @@ async function main() {
     ({ name, byName, notQuick }) => options.only?.includes(name) ?? !(byName || (notQuick && options.quick)),
   );
   const peers = options.peers ? await findPeers({ say }) : { present: [], node: null };
+  // One Node for everybody, unless asked otherwise: what is compared is not the age of theirs.
+  const node = options.ownNode ? process.execPath : (peers.node ?? process.execPath);
   const profile = process.env.BENCH_PROF === undefined ? null : path.resolve(process.env.BENCH_PROF);
   if (profile !== null) mkdirSync(path.join(profile, 'worker-thread'), { recursive: true });
   const stage = await openStage({ say, profile, statements: chosen.some((measure) => measure.statements) });
@@ -38,11 +40,12 @@ async function main() {
     stage,
     say,
     profile,
+    node,
     peerNode: peers.node,
     quick: options.quick,
     times: options.quick ? quickTimes : fullTimes,
   };
-  const machine = describeMachine();
+  const machine = describeMachine(node);
   const disturbance = watchDisturbance(stage);
   if (machine.load_average > 0.5)
     say(`others use this machine (load average ${machine.load_average}): figures will be low`);

@@ -1,5 +1,6 @@
 // What all contestants stand on: a folder on a real disk, one durable PostgreSQL, a Redis, and a Node the peers accept.
 // Opened once by run.mjs; what cannot be had is said, and whoever needs it is left out.
+import { spawnSync } from 'node:child_process';
 import { createWriteStream, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import os from 'node:os';
@@ -108,7 +109,7 @@ export function freePort() {
   });
 }
 
-export function describeMachine() {
+export function describeMachine(node) {
   const model = os.cpus()[0]?.model ?? 'unknown processor';
   return {
     date: new Date().toISOString().slice(0, 10),
@@ -116,7 +117,7 @@ export function describeMachine() {
     processor: model.trim(),
     memory_gb: Math.round(os.totalmem() / 1024 ** 3),
     system: `${os.type()} ${os.release()}`,
-    node: process.version,
+    node: spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim(),
     load_average: Number(os.loadavg()[0].toFixed(1)),
   };
 }

@@ -2,7 +2,7 @@
 // rules say. Each attempt is an ActiveRun of the SDK, the same that a worker runs, in the time of the test.
 import type { Grant, LogLine, Outcome, RunArtifact, RunCause } from '@punctual/contract';
 import { type ArtifactSource, type Handler, Redactor } from '@punctual/sdk';
-import { ActiveRun, Outbox, type Report } from '@punctual/sdk/internal';
+import { ActiveRun, Outbox, plainSuccess, type Report, successText } from '@punctual/sdk/internal';
 import { afterFailure } from '@punctual/server/internal/rules/backoff';
 import { parseBackoff } from '@punctual/server/internal/rules/job';
 import { afterSnooze } from '@punctual/server/internal/rules/snooze';
@@ -158,7 +158,7 @@ export class Stage {
     }
     const key = this.#keys++;
     const now = clock.now();
-    Object.assign(run, { state: 'running', reason: null, start_ms: now, modified_ms: now, lease_id: `lease-${key}` });
+    Object.assign(run, { state: 'running', reason: null, start_ms: now, modified_ms: now, lease_id: leaseOf(key) });
     run.attempts += 1;
     run.fence += 1;
     const activity: Activity = { sleeping: 0 };
@@ -222,7 +222,9 @@ export class Stage {
     report.checkpointKeys.forEach((key, i) => this.#save(key, report.checkpoints[i] ?? ''));
     report.progressKeys.forEach((key, i) => this.#progress(key, report.progress[i] ?? ''));
     report.keys.forEach((key, i) => {
-      const run = this.#leased(key, report.outcomes[i] ?? '');
+      const said = report.outcomes[i] ?? plainSuccess;
+      const lease = { run_id: this.#byKey.get(key)?.run_id ?? '', lease_id: leaseOf(key) };
+      const run = this.#leased(key, said === plainSuccess ? successText(lease, undefined) : said);
       if (run !== null) this.#settle(run.run, run.said as Outcome);
     });
   }
@@ -315,4 +317,9 @@ export class Stage {
     run.due_ms = this.#options.clock.now() + delayMs;
     this.place(run, reason);
   }
+}
+
+/** Each attempt has a key of its own. */
+function leaseOf(key: number): string {
+  return `lease-${key}`;
 }

@@ -7,7 +7,7 @@ import { completeIn, type Transaction } from './complete-in.ts';
 import { RunAbortedError, Snooze } from './errors.ts';
 import type { AbortReason } from './messages.ts';
 import type { Outbox } from './outbox.ts';
-import { cancelledText, failureText, snoozedText, successText } from './outcome.ts';
+import { cancelledText, failureText, plainSuccess, snoozedText, successText } from './outcome.ts';
 import type { Redactor } from './redact.ts';
 import { RunCheckpoints } from './run-checkpoints.ts';
 import { type RunClock, realClock } from './run-clock.ts';
@@ -270,7 +270,8 @@ export class ActiveRun implements RunContext {
     this.#end(() => {
       if (this.#aborted?.reason === 'timed_out') return this.#abortedText(null);
       // Nobody here knows whether that transaction was committed. The server does: a run that has ended stays as it is.
-      return this.#completing ? failureText(this.run, new Error(notCommitted)) : successText(this.run, value);
+      if (this.#completing) return failureText(this.run, new Error(notCommitted));
+      return value === undefined ? plainSuccess : successText(this.run, value);
     });
   }
 

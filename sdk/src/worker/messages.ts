@@ -18,7 +18,7 @@ export type AbortReason = 'cancelled' | 'timed_out' | 'lease_lost' | 'shutdown';
 /** What became of runs since the last report. */
 export interface Report {
   kind: 'report';
-  /** Runs with an outcome, and each outcome as JSON. */
+  /** Runs with an outcome, and each outcome as JSON, or as `plainSuccess`. */
   keys: number[];
   outcomes: string[];
   /** Runs that logged, and each chunk of lines as JSON. */

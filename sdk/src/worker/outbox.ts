@@ -10,7 +10,7 @@ export class Outbox {
     this.#send = send;
   }
 
-  /** The run has ended with this outcome, given as JSON. */
+  /** The run has ended with this outcome, given as JSON or as `plainSuccess`. */
   outcome(key: number, text: string): void {
     const report = this.#open();
     report.keys.push(key);

@@ -13,6 +13,9 @@ export interface Leased {
   lease_id: string;
 }
 
+/** A success without a result needs no words: whoever knows the lease can say it. */
+export const plainSuccess = '';
+
 export function successText({ run_id, lease_id }: Leased, value: unknown): string {
   const head = `{"run_id":"${run_id}","lease_id":"${lease_id}","status":"SUCCESS"`;
   try {

@@ -18,7 +18,7 @@ import { type Settlement, settleRuns } from '../store/settle.ts';
 import type { Flow } from './flow.ts';
 import { Lateness } from './lateness.ts';
 import { openRun } from './seal.ts';
-import type { Session } from './sessions.ts';
+import type { Held, Session } from './sessions.ts';
 import { settleAstray, settleUndecryptable } from './settle.ts';
 import type { Starts } from './starts.ts';
 
@@ -86,10 +86,11 @@ export class Granter {
       const { lane_id } = run;
       const startAt = ahead ? this.#startAt(run) : null;
       const grantedAt = startAt ?? now;
-      session.held.set(run_id, { lease_id, call: 0, lane_id, grantedAt, keeps: run.kept !== undefined, sealed_job });
+      const held: Held = { lease_id, call: 0, lane_id, grantedAt, keeps: run.kept !== undefined, sealed_job };
+      session.held.set(run_id, held);
       const traceparent = traces ? noteWait({ ...lane, ...run, again: run.kept !== undefined }) : run.traceparent;
       const json = grantJson(granted, lane, { lease_id, awaited, encrypted: sealed_job !== null, traceparent });
-      session.outbox.push({ lease: { run_id, lease_id }, json, startAt });
+      session.outbox.push({ run_id, held, json, startAt });
       told.add(session);
       starts.note(lane_id);
       lateness.note(lane.queue, run.due_at);

@@ -33,7 +33,8 @@ export interface Ended {
 }
 
 export interface OutgoingGrant {
-  lease: Lease;
+  run_id: string;
+  held: Held;
   json: string;
   /** Monotonic ms before which it is not to be started; null: it may start at once. */
   startAt: number | null;

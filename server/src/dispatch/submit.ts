@@ -256,6 +256,8 @@ export class Submitter {
       }
       return { segment, first, jobIds };
     });
+    // Who claims takes one segment: rows of a segment that stand together are on few pages. Keys scatter them.
+    rows.sort((a, b) => a.segment - b.segment);
     const created = await this.#create(rows, submissions);
     metrics.submitBatch.observe(rows.length);
     metrics.jobsCreated.inc(rows.length);

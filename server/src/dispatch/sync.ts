@@ -136,7 +136,7 @@ export class Sync {
     for (const session of this.#options.sessions.all()) {
       if (session.seenAt > oldest || session.parked !== null || session.reserved > 0) continue;
       this.#forget(session);
-      await this.#giveBack(session.outbox.map(({ lease }) => lease));
+      await this.#giveBack(session.outbox.map(({ run_id, held }) => ({ run_id, lease_id: held.lease_id })));
     }
   }
 
@@ -331,10 +331,10 @@ export class Sync {
     const runs = session.outbox;
     session.outbox = [];
     if (runs.length > 0) session.fedAt = monotonicMs();
-    for (const { lease } of runs) {
-      const { lane_id = null, grantedAt, keeps = false, sealed_job } = session.held.get(lease.run_id) ?? {};
-      const { run_id, lease_id } = lease;
-      session.held.set(run_id, { lease_id, call: request.n, lane_id, grantedAt, keeps, sealed_job });
+    for (const { run_id, held } of runs) {
+      held.call = request.n;
+      // An outcome of an earlier lease of the run may have come meanwhile.
+      if (session.held.get(run_id) !== held) session.held.set(run_id, held);
     }
     const cancel = session.cancels;
     session.cancels = [];

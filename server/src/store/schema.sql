@@ -741,7 +741,7 @@ create table punctual.running (
   constraint running_pkey primary key (segment, run_id)
 );
 create index running_by_job on punctual.running using btree (segment, job_id, run_id) where (cause <> 'submit'::punctual.run_cause);
-create index running_by_key on punctual.running using btree (key, segment) where (key is not null);
+create index running_by_key on punctual.running using btree (key) where (key is not null);
 create index running_to_cancel on punctual.running using btree (session_id) where (cancel_at is not null);
 
 create table punctual.schedules (

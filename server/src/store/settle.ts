@@ -91,8 +91,8 @@ export async function settleSuccesses(
 }
 
 function onlyOnce(successes: readonly Success[]): readonly Success[] {
-  const byRun = new Map(successes.map((success) => [success.run_id + success.lease_id, success]));
-  return byRun.size === successes.length ? successes : [...byRun.values()];
+  if (new Set(successes.map(({ run_id }) => run_id)).size === successes.length) return successes;
+  return [...new Map(successes.map((success) => [success.run_id + success.lease_id, success])).values()];
 }
 
 async function endAsSuccess(db: Queryable, settled: Fragment): Promise<SettledSuccesses> {
