@@ -6,7 +6,9 @@
 // call that waits makes the server answer the older one at once, so a worker that has something to say simply calls
 // again; a newer call that does not wait leaves it waiting. `n` numbers the calls; `concluded` is the highest number up to
 // which every call has been answered or given up: runs granted in those answers that the worker neither runs nor
-// reports were lost on the way, and the server takes them back at once.
+// reports were lost on the way, and the server takes them back at once. For that a call lists all that runs. After an answer
+// with `brief` the list may be left out until a call fails, another server answers, or a heartbeat has passed: a worker with
+// thousands of slots would else say everything again with every call, and the server read it.
 //
 // A worker that says it `waits` is given runs some milliseconds before their time and starts them itself on the millisecond,
 // whatever keeps server, database or network busy just then.
@@ -115,10 +117,13 @@ export const SyncRequest = closed({
   n: Type.Integer({ minimum: 1, description: 'The number of this call within the session: 1, 2, 3, …' }),
   concluded: Type.Integer({ minimum: 0, description: 'Every call up to this number was answered or given up' }),
   worker: Type.Optional(WorkerDescription),
-  running: Type.Array(Id, {
-    maxItems: limits.max_slots * 2,
-    description: 'Every run the worker holds and has not reported yet',
-  }),
+  running: Type.Optional(
+    Type.Array(Id, {
+      maxItems: limits.max_slots * 2,
+      description:
+        'Every run the worker holds and has not reported yet. May be left out after an answer with `brief`, while every answer was read',
+    }),
+  ),
   outcomes: Type.Optional(Type.Array(Outcome, { maxItems: limits.max_outcomes })),
   logs: Type.Optional(Type.Array(LogChunk, { maxItems: limits.max_outcomes })),
   checkpoints: Type.Optional(
@@ -204,6 +209,12 @@ export const SyncAnswer = Type.Object({
     description: 'Stop all work this long before the lease ends when it could not be renewed',
   }),
   heartbeat_ms: Type.Integer({ description: 'Call again at least this often' }),
+  brief: Type.Optional(
+    Type.Boolean({
+      description:
+        'true: calls to this server may leave out `running` until an answer is lost; list it once a heartbeat all the same',
+    }),
+  ),
   describe: Type.Boolean({ description: 'true: send `worker` with the next call; until then no runs are granted' }),
   runs: Type.Array(Grant),
   cancel: Type.Array(Type.Object({ ...Leased, reason: Type.String() }), { description: 'Runs to stop' }),

@@ -171,6 +171,27 @@ describe('the worker protocol', { concurrency: 3 }, () => {
     await hand.call({ outcomes: [outcome(again)] });
   });
 
+  test('calls may leave out what runs once a server has read it; one that lists it finds what was lost', async () => {
+    await using house = await openHouse({ servers: 2 });
+    const { run_id } = await submit(house);
+    const hand = new Hand(house.url);
+    // JSON leaves out what is undefined.
+    const unlisted = { running: undefined } as unknown as { running: string[] };
+    const run = one(await hand.take());
+    assert.equal((await hand.call(unlisted)).brief, true);
+    await hand.call(unlisted);
+    assert.equal(await house.count('running', `where run_id = '${run_id}'`), 1);
+    // Another server has read nothing yet: it takes nothing back and wants to hear what runs.
+    const url = house.servers[1]?.url ?? '';
+    const [strange, told] = [await hand.call({ ...unlisted, url }), await hand.call({ running: [run_id], url })];
+    assert.deepEqual([strange.brief, strange.describe, told.brief], [false, true, true]);
+    assert.equal(await house.count('running', `where run_id = '${run_id}'`), 1);
+    // Whoever lists nothing has lost it.
+    const again = one(await hand.take());
+    assert.deepEqual([again.run_id, again.attempt_number, again.lease_id === run.lease_id], [run_id, 1, false]);
+    await hand.call({ outcomes: [outcome(again)] });
+  });
+
   test('a grant on its way through an older call is not taken back', async () => {
     await using house = await openHouse();
     const { run_id } = await submit(house);

@@ -51,7 +51,7 @@ test('a process whose handler goes on at the end of a lost lease is killed, and 
     using child = await startProcess(server);
     const exit = once(child, 'exit') as Promise<[number | null, string | null]>;
     const run = server.submit({ type: 'never' });
-    await server.until(() => server.calls.at(-1)?.running.includes(run.run_id) ?? false);
+    await server.until(() => server.calls.at(-1)?.running?.includes(run.run_id) ?? false);
     const lastAnswered = server.calls.at(-1)?.at as number;
     server.mischief = () => 'silence';
     assert.deepEqual(await exit, [null, 'SIGKILL']);
@@ -68,7 +68,7 @@ test('SIGTERM gives a started run back as a failure to try again, says goodbye a
   await using server = await FakeServer.open({ heartbeatMs: 100, leaseMs: 30_000 });
   using child = await startProcess(server);
   const run = server.submit({ type: 'never' });
-  await server.until(() => server.calls.at(-1)?.running.includes(run.run_id) ?? false);
+  await server.until(() => server.calls.at(-1)?.running?.includes(run.run_id) ?? false);
   child.kill('SIGTERM');
   const [code] = (await once(child, 'exit')) as [number | null];
   assert.equal(code, 0);

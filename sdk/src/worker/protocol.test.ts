@@ -205,3 +205,65 @@ test('handlers that outlive their runs lower the slots the server is told of, un
   assert.deepEqual([free.request.worker.slots, free.request.accept], [2, true]);
   hand.end();
 });
+
+test('a call lists what runs until a server has read it and allows to leave it out, and again when something was lost', async () => {
+  const hand = new Hand(60_000, 10);
+  const run = grant();
+  const first = await hand.next();
+  assert.deepEqual(first.request.running, []);
+  first.answer({ runs: [run], brief: true });
+  const quiet = await hand.next();
+  assert.equal(quiet.request.running, undefined);
+  quiet.fail(new PunctualError('unavailable'));
+  const afterLoss = await hand.next();
+  assert.deepEqual(afterLoss.request.running, [run.run_id], 'an answer was lost');
+  afterLoss.answer({ brief: true });
+  const quietAgain = await hand.next();
+  assert.equal(quietAgain.request.running, undefined);
+  quietAgain.answer({ brief: true, server_id: 'other' });
+  const elsewhere = await hand.next();
+  assert.deepEqual(elsewhere.request.running, [run.run_id], 'another server answers');
+  elsewhere.answer({ brief: true, server_id: 'other' });
+  const settledThere = await hand.next();
+  assert.equal(settledThere.request.running, undefined);
+  settledThere.answer({ brief: true, server_id: 'other', refused: [{ ...run, code: 'lease_lost' }] });
+  const afterRefusal = await hand.next();
+  assert.deepEqual(afterRefusal.request.running, [], 'it no longer has what the server may believe');
+  afterRefusal.answer({ brief: false, server_id: 'other' });
+  assert.deepEqual((await hand.next()).request.running, [], 'the server wants it');
+  hand.end();
+});
+
+test('a list that left before an answer was lost does not count as read after it', async () => {
+  const hand = new Hand(60_000, 10);
+  const runs = [grant(), grant()];
+  (await hand.next()).answer({ runs });
+  const listening = await hand.next();
+  assert.deepEqual(listening.request.running?.length, 2);
+  hand.report({ keys: [1], outcomes: [outcome(runs[0] as Grant)] });
+  (await hand.next()).fail(new PunctualError('unavailable'));
+  listening.answer({ brief: true });
+  const next = await hand.next();
+  assert.ok(next.request.running !== undefined);
+  hand.end();
+});
+
+test('what runs is listed once a heartbeat all the same', async () => {
+  const hand = new Hand(60, 10);
+  const run = grant();
+  const from = performance.now();
+  (await hand.next()).answer({ runs: [run], brief: true });
+  let left = 0;
+  for (;;) {
+    const { request, answer } = await hand.next();
+    if (request.running !== undefined) {
+      assert.deepEqual(request.running, [run.run_id]);
+      break;
+    }
+    left += 1;
+    answer({ brief: true });
+  }
+  assert.ok(left > 0);
+  assert.ok(performance.now() - from >= 60);
+  hand.end();
+});

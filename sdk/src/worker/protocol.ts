@@ -66,6 +66,11 @@ export class Protocol {
   /** What there is to report gathers until then. */
   #gatherUntil = 0;
   #restMs = 0;
+  /** The server that has answered a call with a list of what runs, and allows to leave it out; null: something was lost since. */
+  #listedTo: string | null = null;
+  #listedAt = Number.NEGATIVE_INFINITY;
+  /** How often something was lost that a server may believe we have. */
+  #losses = 0;
   /** Something other than items has to be said: the description, or that no runs are accepted any more. */
   #news = true;
   #describe = true;
@@ -214,7 +219,10 @@ export class Protocol {
       items.some((item) => item.kind !== 'outcome') || (items.length > 0 && session.listens && !this.#isShort);
     const wait = this.#mayWait && !reports;
     if (this.#unsent.length === 0) this.#gatherUntil = 0;
-    const call = session.begin({ sentAt: now, items, wait, bye, describes: this.#describe });
+    const describes = this.#describe;
+    const lists = this.#listedTo === null || describes || bye || now >= this.#listedAt + this.#heartbeatMs;
+    if (lists) this.#listedAt = now;
+    const call = session.begin({ sentAt: now, items, wait, bye, describes, lists, losses: this.#losses });
     for (const { key, kind } of items) {
       const run = this.#held.get(key);
       if (kind !== 'outcome' && run !== undefined) run.inFlight += 1;
@@ -246,12 +254,25 @@ export class Protocol {
       return this.#pump();
     }
     this.#heartbeatMs = answer.heartbeat_ms;
+    this.#noteListed(call, answer);
     this.#concluded(call, true);
     this.#reach.answered(performance.now());
     if (isFirst) this.#tell({ type: 'connected', server_id: answer.server_id, session_id: session.id });
     if (call.bye) return this.#end();
     this.#follow(call, answer, text);
     this.#pump();
+  }
+
+  /** Whether calls from now on may leave out what runs: this server has read it, and has missed nothing since. */
+  #noteListed({ lists, losses }: OpenCall, { server_id, brief = false }: SyncAnswer): void {
+    if (!brief || (this.#listedTo !== null && this.#listedTo !== server_id)) this.#listedTo = null;
+    else if (lists && losses === this.#losses) this.#listedTo = server_id;
+  }
+
+  /** What a server may have granted did not arrive, or what it knows of is gone: the next call lists what runs. */
+  #lost(): void {
+    this.#losses += 1;
+    this.#listedTo = null;
   }
 
   #follow(call: OpenCall, answer: SyncAnswer, text: string): void {
@@ -273,6 +294,7 @@ export class Protocol {
       const run = this.#held.find(refused);
       if (run === undefined) continue;
       this.#held.drop(run.key);
+      this.#lost();
       if (run.reported) continue;
       this.#held.markOutlived(run.key);
       this.#abort('lease_lost', [run.key]);
@@ -309,6 +331,7 @@ export class Protocol {
       if (taken && kind === 'outcome') this.#held.drop(key);
     }
     if (!taken) {
+      this.#lost();
       this.#describe ||= call.describes;
       return this.#unsent.putBack(call.items);
     }
@@ -360,6 +383,7 @@ export class Protocol {
     this.#logsDone(this.#unsent.clear());
     if (this.#options.killOnLeaseLoss && lost.length > 0) this.#killIfTheyGoOn(lost, killAt);
     this.#session = new Session();
+    this.#lost();
     this.#describe = true;
     this.#news = true;
   }

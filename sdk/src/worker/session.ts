@@ -15,6 +15,9 @@ export interface OpenCall {
   bye: boolean;
   /** It carries the description of the worker. */
   describes: boolean;
+  /** It lists what runs; how many answers had been lost by then. */
+  lists: boolean;
+  losses: number;
   controller: AbortController;
 }
 

@@ -20,13 +20,11 @@ export function syncText({ session, call, held, accept, worker }: SyncParts): st
     if (kind === 'outcome') reported.add(key);
     texts[kind].push(text);
   }
-  const running: string[] = [];
-  for (const run of held.all()) if (!reported.has(run.key)) running.push(run.run_id);
   const request: SyncRequest = {
     session_id: session.id,
     n: call.n,
     concluded: session.concludedBefore(call.n),
-    running,
+    ...(call.lists ? { running: unreported(held, reported) } : {}),
     accept,
     wait: call.wait,
     ...(call.bye ? { bye: true } : {}),
@@ -37,6 +35,12 @@ export function syncText({ session, call, held, accept, worker }: SyncParts): st
     if (texts[kind].length > 0) text += `,"${field}":[${texts[kind].join(',')}]`;
   }
   return `${text}}`;
+}
+
+function unreported(held: HeldRuns, reported: ReadonlySet<number>): string[] {
+  const running: string[] = [];
+  for (const { key, run_id } of held.all()) if (!reported.has(key)) running.push(run_id);
+  return running;
 }
 
 /** Where items of each kind go. */

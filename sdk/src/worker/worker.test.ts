@@ -171,7 +171,7 @@ test('a call that waits is overtaken by a newer one, and calls are numbered and 
   const long = server.submit();
   await started;
   const quick = server.submit({ payload: 'quick' });
-  await server.until(() => server.calls.at(-1)?.running.length === 2);
+  await server.until(() => server.calls.at(-1)?.running?.length === 2);
   end.resolve();
   await server.outcomeOf(quick);
   server.calls.forEach((call, i) => {
@@ -385,7 +385,7 @@ test('a worker that is told to drain finishes what it runs, takes nothing new, a
   const end = deferred<string>();
   await using _ = await startWorker(server, () => end.promise);
   const run = server.submit();
-  await server.until(() => server.calls.at(-1)?.running.length === 1);
+  await server.until(() => server.calls.at(-1)?.running?.length === 1);
   server.drain = true;
   server.wake();
   await server.until(() => server.calls.at(-1)?.accept === false);

@@ -46,3 +46,15 @@ test('a run that another server granted takes a slot until it is no longer liste
   assert.deepEqual(take(session, call({ n: 3, concluded: 2 })), []);
   assert.equal(session.held.size, 0);
 });
+
+test('a call that does not list what runs has lost nothing, and what it reports takes no slot', () => {
+  const session = open();
+  const other = run.replace(/1000$/, '2000');
+  session.held.set(run, { lease_id: 'l', call: 1, lane_id: 7 });
+  session.held.set(other, { lease_id: 'l', call: 1, lane_id: 7 });
+  const { running: _, ...brief } = call({ n: 3, concluded: 2 });
+  assert.deepEqual(take(session, { ...brief, outcomes: [{ run_id: other, lease_id: 'l', status: 'SUCCESS' }] }), []);
+  assert.deepEqual([...session.held.keys()], [run]);
+  assert.deepEqual(take(session, { ...brief, n: 4, concluded: 3 }), []);
+  assert.deepEqual([session.held.size, session.reported.size], [1, 0]);
+});

@@ -202,18 +202,24 @@ export function noteReported(session: Session, request: SyncRequest): Ended[] {
  * the way: granted in an answer that the worker has given up or received, yet neither run nor reported by it.
  */
 export function reconcile(session: Session, request: SyncRequest): Lease[] {
+  const { running, concluded } = request;
+  // Without a list nothing was lost since the last one.
+  const lost = running === undefined ? [] : compare(session, new Set(running), concluded);
+  for (const [run_id, n] of session.reported) if (n <= concluded) session.reported.delete(run_id);
+  return lost;
+}
+
+function compare(session: Session, running: ReadonlySet<string>, concluded: number): Lease[] {
   const lost: Lease[] = [];
-  const running = new Set(request.running);
   for (const [run_id, { lease_id, call }] of session.held) {
-    if (running.has(run_id) || call === 0 || call > request.concluded) continue;
+    if (running.has(run_id) || call === 0 || call > concluded) continue;
     session.held.delete(run_id);
     if (lease_id !== '') lost.push({ run_id, lease_id });
   }
   for (const run_id of running) {
     // Granted by another server: it takes a slot all the same.
     if (!session.held.has(run_id) && !session.reported.has(run_id))
-      session.held.set(run_id, { lease_id: '', call: request.concluded, lane_id: null });
+      session.held.set(run_id, { lease_id: '', call: concluded, lane_id: null });
   }
-  for (const [run_id, n] of session.reported) if (n <= request.concluded) session.reported.delete(run_id);
   return lost;
 }

@@ -277,7 +277,7 @@ export class Sync {
   }
 
   async #compareWithBook(session: Session, request: SyncRequest): Promise<void> {
-    if (request.concluded !== request.n - 1 || session.reserved > 0) return;
+    if (request.running === undefined || request.concluded !== request.n - 1 || session.reserved > 0) return;
     const { db, segments } = this.#options;
     const leases = await leasesOf(
       db,
@@ -344,6 +344,7 @@ export class Sync {
       lease_ms: Math.max(0, Math.floor(Math.min(leaseMs, leaseMs - (arrivedAt - session.renewedAt)))),
       margin_ms: marginMs,
       heartbeat_ms: heartbeatMs,
+      brief: session.worker !== null && !session.compare,
       describe: session.worker === null,
       drain: session.drainOrdered,
       cancel,
