@@ -65,7 +65,9 @@ export function startProgram(file, args, { node = process.execPath, nodeArgs = [
       open.set(questions, { resolve, reject });
       child.send({ question: questions, what, values }, (error) => error && reject(error));
     });
-  return { ...watched, ask, tell: (message) => child.connected && child.send(message), count: () => n };
+  // Who has just ended needs to be told nothing more.
+  const tell = (message) => child.connected && child.send(message, () => {});
+  return { ...watched, ask, tell, count: () => n };
 }
 
 /** Should the bench be killed with -9, what it started must not go on. Programs notice by themselves. */
@@ -83,9 +85,11 @@ function cleanEnvironment(env) {
 }
 
 function watch(child, what) {
-  const ended = once(child, 'exit').then(([code, signal]) => {
-    living.delete(watched);
-    return { code, signal };
+  const ended = new Promise((resolve) => {
+    child.once('exit', (code, signal) => {
+      living.delete(watched);
+      resolve({ code, signal });
+    });
   });
   child.on('error', () => {});
   const stop = async (signal = 'SIGTERM') => {

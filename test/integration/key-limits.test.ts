@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { CreateJob } from '@punctual/contract';
 import { type Handler, RetryError } from '@punctual/sdk';
-import { sql } from '@punctual/server/internal/store/sql';
 import { eventually } from '../support/eventually.ts';
 import { gate } from '../support/gate.ts';
 import { type House, openHouse } from '../support/house.ts';
@@ -51,29 +50,6 @@ const allEnded = (house: House, count: number, withinMs = 60_000): Promise<void>
   eventually(async () => assert.equal(await house.count('ended_runs'), count), { withinMs });
 
 describe('limits of keys', () => {
-  test('jobs of one submit whose keys are in many segments are answered in their order and stored by segment', async () => {
-    await using house = await openHouse({ segments: 16 });
-    const ids = await create(
-      house,
-      Array.from({ length: 300 }, (_, i) => keyed(`key-${i}`)),
-    );
-    const rows = await house.db.query<{ job_id: string; key: string; segment: number }>(
-      sql`select job_id, concurrency_key as key, segment from punctual.jobs order by ctid`,
-    );
-    const keyOf = new Map(rows.map(({ job_id, key }) => [job_id, key]));
-    assert.deepEqual(
-      ids.map((id) => keyOf.get(id)),
-      ids.map((_, i) => `key-${i}`),
-    );
-    // As they stand on their pages: a claim, which takes one segment, finds its own on few.
-    const segments = rows.map(({ segment }) => segment);
-    assert.ok(new Set(segments).size > 4, `only in ${new Set(segments).size} segments`);
-    assert.deepEqual(
-      segments,
-      segments.toSorted((a, b) => a - b),
-    );
-  });
-
   test('of a key with a limit never more run at once, whatever their types and on whichever server', async () => {
     const { handler, most } = watched(() => pause(20));
     await using house = await openHouse({ servers: 3 });

@@ -13,8 +13,10 @@ import { createJobs } from '@punctual/server/internal/store/jobs';
 import { appendLogs } from '@punctual/server/internal/store/logs';
 import { setLaneLimit } from '@punctual/server/internal/store/queues';
 import { type Settlement, settleRuns } from '@punctual/server/internal/store/settle';
+import { sql } from '@punctual/server/internal/store/sql';
 import { registerSession } from '@punctual/server/internal/store/workers';
 import { type Book, echoWorker, openBook } from '../support/book.ts';
+import { openHouse } from '../support/house.ts';
 
 const segment = 0;
 const others = 3000;
@@ -176,4 +178,27 @@ test('what a claim under limits of keys reads of the runs that run does not grow
   assert.equal(await claim(taken), taken);
   const more = (await read()) - readBefore;
   assert.ok(more >= taken && more <= 10 * taken, `${more} entries were read for ${taken} runs`);
+});
+
+test('jobs of one submit whose keys are in many segments are answered in their order and stored by segment', async () => {
+  await using house = await openHouse({ segments: 16 });
+  const keys = Array.from({ length: 300 }, (_, i) => `key-${i}`);
+  const { jobs } = await house.client.jobs.createMany(
+    keys.map((concurrency_key) => ({ type: 'echo', concurrency_key })),
+  );
+  const rows = await house.db.query<{ job_id: string; key: string; segment: number }>(
+    sql`select job_id, concurrency_key as key, segment from punctual.jobs order by ctid`,
+  );
+  const keyOf = new Map(rows.map(({ job_id, key }) => [job_id, key]));
+  assert.deepEqual(
+    jobs.map(({ job_id }) => keyOf.get(job_id)),
+    keys,
+  );
+  // As they stand on their pages: a claim, which takes one segment, finds its own on few.
+  const segments = rows.map(({ segment }) => segment);
+  assert.ok(new Set(segments).size > 4, `only in ${new Set(segments).size} segments`);
+  assert.deepEqual(
+    segments,
+    segments.toSorted((a, b) => a - b),
+  );
 });

@@ -70,7 +70,6 @@ test('an operation without an example gets the smallest body that fits', () => {
     session_id: '01980000-0000-7000-8000-000000000000',
     n: 1,
     concluded: 0,
-    running: [],
     accept: false,
     wait: false,
   });

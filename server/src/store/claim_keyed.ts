@@ -65,27 +65,21 @@ export async function claimKeyed(db: Database, order: ClaimOrder): Promise<Keyed
 }
 
 /**
- * Jobs are looked up once, for the decision and for the worker. Who is refused is a set looked up by hash, which `is true`
- * keeps so, whatever the tables were like when the statement was planned; mostly it is empty.
+ * The keys of runs that come straight from a submit stand in `ready`; those of others are looked up. Who is refused is a set
+ * looked up by hash, which `is true` keeps so, whatever the tables were like when the statement was planned; mostly it is empty.
  */
 function takeKeyed(order: ClaimOrder): Sql {
   const { segment, lanes, slots, lease_id } = order;
   const one = onlySession(slots);
   const ours = part`segment = ${segment}::smallint`;
   const laneIds = int4s(lanes, (lane) => lane.lane_id);
-  const place = lanes.length === 1 ? part`1` : part`array_position(${laneIds}::integer[], t.lane_id)`;
+  const place = lanes.length === 1 ? part`1` : part`array_position(${laneIds}::integer[], lane_id)`;
   const isRefused = (run: Fragment): Fragment =>
     part`(exists (select from refused) and ${run}.run_id in (select run_id from refused))`;
   return sqlPlannedOnce`
-    with taken as (${takeReady(order)}),
-    keyed as materialized (
-      select j.key, t.seq, t.run_id, ${place} as place, t.segment, t.job_id, t.lane_id, t.attempts, t.cause, t.scheduled_for, t.due_at, ${jobColumns}
-      from taken t
-      cross join lateral (
-        select j.concurrency_key as key, ${jobColumns}
-        from punctual.jobs j
-        where j.${ours} and ${theOne(part`j.job_id`, part`t.job_id`)}
-      ) j
+    with keyed as materialized (
+      ${takeReady(order)}, ${place} as place,
+                coalesce(key, (select j.concurrency_key from punctual.jobs j where j.${ours} and ${theOne(part`j.job_id`, part`ready.job_id`)})) as key
     ),
     ${refuse(segment)},
     ${one === null ? part`numbered as (select *, row_number() over (partition by ${isRefused(part`keyed`)} order by place, seq) as slot from keyed),` : part``}
@@ -107,12 +101,8 @@ function takeKeyed(order: ClaimOrder): Sql {
     select ${claimedColumns}, ${claimedFlag}, case when ${isRefused(part`t`)} then t.key end as filed_under,
            ${one === null ? part`t.slot::integer` : part`1`} as slot
     from ${one === null ? part`numbered` : part`keyed`} t
-    cross join lateral (select t.*) j`;
+    join punctual.jobs j on j.segment = t.segment and j.job_id = t.job_id`;
 }
-
-/** Of a job, what `claimedColumns` and `claimedFlag` need. */
-const jobColumns = part`
-  j.name, j.user_id, j.payload, j.executor, j.traceparent, j.max_retries, j.timeout_ms, j.run_timeout_ms, j.cancelled_at, j.paused_at`;
 
 /**
  * The turn of a run under its key comes after those that hold a place and those before it in the batch. Holds count even if

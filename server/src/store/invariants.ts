@@ -252,6 +252,11 @@ export const invariants: Record<string, Fragment> = {
     join punctual.lanes l using (lane_id)
     join punctual.jobs j using (segment, job_id)
     where r.key is distinct from case when l.stage = 'entry' then j.concurrency_key end`,
+  'the key of a run that is ready, where it is noted, is that of its job': part`
+    select r.run_id::text as what
+    from punctual.ready r
+    join punctual.jobs j using (segment, job_id)
+    where r.key is not null and r.key is distinct from j.concurrency_key`,
   'an admitted run of a job with a key has its place': part`
     select r.run_id::text as what
     from (select segment, run_id, job_id, lane_id from punctual.ready union all select segment, run_id, job_id, lane_id from punctual.running) r

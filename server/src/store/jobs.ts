@@ -218,8 +218,8 @@ async function createMixed(
     ${needs.length === 0 ? part`` : insertNeeds(needs, keyed ? onlyWon : part``)}
     ${refs.length === 0 ? part`` : insertRefs(refs, keyed ? onlyWon : part``)}
     due as (
-      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
-      select segment, run_id, job_id, lane_id, 0, ${cause}, seq, due_at, due_at
+      insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at, key)
+      select segment, run_id, job_id, lane_id, 0, ${cause}, seq, due_at, due_at, concurrency_key
       from input
       where due_at <= now() and schedule_type in ('IMMEDIATE', 'FUTURE') and blocked = 0
     ),

@@ -690,6 +690,7 @@ create table punctual.ready (
   seq bigint not null default (nextval('punctual.arrivals'::regclass) * 4096),
   scheduled_for timestamp with time zone not null,
   due_at timestamp with time zone not null,
+  key text,
   constraint ready_pkey primary key (segment, run_id)
 );
 create index ready_by_job on punctual.ready using btree (segment, job_id, run_id) where (cause <> 'submit'::punctual.run_cause);
