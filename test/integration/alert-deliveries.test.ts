@@ -413,8 +413,12 @@ describe('events', () => {
       insert into punctual.event_subscriptions (name, definition, kinds, read_until)
       values ('s', '{"url":"http://a.example/","kinds":["run.succeeded"]}', '{run.succeeded}', now() - interval '2 hours')`);
     const horizon = new Date().toISOString();
+    const isBehind = `select from punctual.event_subscriptions where read_until < '${horizon}'`;
+    // Whoever finds that another reads does nothing, so it may take any number of tries.
     const read = async () => {
-      for (let i = 0; i < 40; i++) await readEvents(book.db, 's', { horizon, sliceMs: 600_000 });
+      const deadline = performance.now() + 60_000;
+      while (performance.now() < deadline && (await query(isBehind)).length > 0)
+        await readEvents(book.db, 's', { horizon, sliceMs: 600_000 });
     };
     await Promise.all([read(), read(), read()]);
     assert.equal(await book.count('deliveries'), 1700);
