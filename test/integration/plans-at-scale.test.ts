@@ -195,7 +195,7 @@ test('jobs of one submit whose keys are in many segments are answered in their o
     keys,
   );
   // As they stand on their pages: a claim, which takes one segment, finds its own on few.
-  const segments = rows.map(({ segment }) => segment);
+  const segments = rows.map((row) => row.segment);
   assert.ok(new Set(segments).size > 4, `only in ${new Set(segments).size} segments`);
   assert.deepEqual(
     segments,
