@@ -278,31 +278,32 @@ export class Sync {
 
   async #compareWithBook(session: Session, request: SyncRequest): Promise<void> {
     if (request.running === undefined || request.concluded !== request.n - 1 || session.reserved > 0) return;
-    const { db, segments } = this.#options;
-    const leases = await leasesOf(
-      db,
-      session.session_id,
-      Array.from({ length: segments }, (_, i) => i),
-    );
-    await this.#giveBack(leases.filter((lease) => !session.held.has(lease.run_id)));
+    await this.#giveBackAllBut(session, session.held);
     session.compare = false;
   }
 
   /** The worker runs nothing any more: whatever the book still says it holds never reached it. */
   async #sayGoodbye(session: Session, call: Call): Promise<string> {
-    const { db, segments } = this.#options;
     const refused = await call.applied;
-    await endSession(db, session.session_id);
     const running = new Set(call.request.running);
+    // Before the session ends: what is found under one that has ended counts as lost, and as an attempt.
+    await this.#giveBackAllBut(session, running);
+    await endSession(this.#options.db, session.session_id);
+    // What was granted meanwhile.
+    await this.#giveBackAllBut(session, running);
+    this.#forget(session);
+    session.outbox = [];
+    return this.#answer(session, call, refused);
+  }
+
+  async #giveBackAllBut(session: Session, kept: Pick<ReadonlySet<string>, 'has'>): Promise<void> {
+    const { db, segments } = this.#options;
     const leases = await leasesOf(
       db,
       session.session_id,
       Array.from({ length: segments }, (_, i) => i),
     );
-    await this.#giveBack(leases.filter((lease) => !running.has(lease.run_id)));
-    this.#forget(session);
-    session.outbox = [];
-    return this.#answer(session, call, refused);
+    await this.#giveBack(leases.filter((lease) => !kept.has(lease.run_id)));
   }
 
   /** Answers when there is something to say, a newer call comes or a heartbeat has passed; never before all is applied. */
