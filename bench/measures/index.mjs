@@ -15,6 +15,7 @@ import { latency } from './latency.mjs';
 import { lateness } from './lateness.mjs';
 import { lifecycle } from './lifecycle.mjs';
 import { logs } from './logs.mjs';
+import { logsBeside } from './logs_beside.mjs';
 import { memory } from './memory.mjs';
 import { pages } from './pages.mjs';
 import { schedules } from './schedules.mjs';
@@ -38,6 +39,7 @@ export const measures = [
   flow,
   steps,
   logs,
+  logsBeside,
   pages,
   dashboards,
   telemetry,

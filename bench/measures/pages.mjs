@@ -3,7 +3,7 @@
 // list of all jobs, scrolled in a real browser, beside the same list of few jobs. BENCH_PAGES_JOBS is how many jobs,
 // BENCH_PAGES_SCHEDULES how many schedules (one for fifty jobs unless given). Only ours.
 import { Client } from '@punctual/sdk';
-import { tick } from '../clock.mjs';
+import { tick, until } from '../clock.mjs';
 import { fillBook } from '../fill.mjs';
 import { openHouse } from '../house.mjs';
 import { pageCalls } from '../page_calls.mjs';
@@ -64,6 +64,9 @@ async function inFilled(bench, contestant, { jobs }, work) {
     await prepare(client);
     const schedules = Number(process.env.BENCH_PAGES_SCHEDULES ?? jobs / 50);
     await fillBook((text, values) => ask(databaseUrl, text, values), { jobs, schedules, say: bench.say });
+    bench.say('lines become searchable');
+    const unfiled = 'select exists (select from punctual.log_chunks where words is not null) as any';
+    await until('all lines are searchable', async () => !(await ask(databaseUrl, unfiled))[0].any, { everyMs: 200 });
     return await work(house.place, house);
   } finally {
     client.close();

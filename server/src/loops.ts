@@ -35,7 +35,7 @@ import { Workflows } from './scheduler/workflows.ts';
 import type { Database } from './store/database.ts';
 import { nextWakes } from './store/due.ts';
 import type { Lanes } from './store/lanes.ts';
-import { fileWords } from './store/logs.ts';
+import { fileOlder } from './store/log_filters.ts';
 import { indexPartitions } from './store/partition_indexes.ts';
 import { makePartitions } from './store/partitions.ts';
 import { timeOfDatabase } from './store/ping.ts';
@@ -106,8 +106,6 @@ export interface Loops {
   retried(segment: number): void;
   /** Keys or sessions have changed. */
   keysChanged(): void;
-  /** Lines or errors were stored that a search must find. */
-  logged(): void;
   /** Content of artifacts is to be removed. */
   filesSoon(): void;
   /** A rule may have something to say. */
@@ -120,7 +118,8 @@ export interface Loops {
 const hourMs = 3_600_000;
 const minuteMs = 60_000;
 const clockEveryMs = 1_000;
-const wordsEveryMs = 1_000;
+const olderLinesEveryMs = 10_000;
+const olderLinesPauseMs = 50;
 const tendEveryMs = 5_000;
 const flowEveryMs = 500;
 const ageEveryMs = 1_000;
@@ -373,16 +372,11 @@ export function startLoops({
   // Lines that other servers stored are found for those who follow.
   start({ name: 'tail', everyMs: tailEveryMs, pass: () => followers.poll() });
 
-  // The words of lines that came are filed.
-  let hasLogged = true;
-  start({
-    name: 'words',
-    everyMs: wordsEveryMs,
-    async pass() {
-      if (!hasLogged) return;
-      hasLogged = false;
-      await fileWords(db);
-    },
+  // Lines that an older version stored become searchable here, while there are any.
+  const olderLines = start({
+    name: 'older lines',
+    everyMs: olderLinesEveryMs,
+    pass: async () => ((await fileOlder(db)) > 0 ? olderLinesPauseMs : olderLinesEveryMs),
   });
 
   // Alert rules are checked, what they found is told, ends of runs are read for those who subscribed, and all of it delivered.
@@ -418,7 +412,9 @@ export function startLoops({
     everyMs: hourMs,
     async pass() {
       const made = await indexPartitions(db, databaseUrl);
-      if (made.length > 0) log.info({ made }, 'indexes made');
+      if (made.length === 0) return;
+      log.info({ made }, 'indexes made');
+      olderLines.wake();
     },
   });
 
@@ -470,9 +466,6 @@ export function startLoops({
     keysChanged() {
       keyring.changed();
       keys.wake();
-    },
-    logged() {
-      hasLogged = true;
     },
     async stop() {
       await Promise.all([deliverer.stop(), ...running.map((loop) => loop.stop())]);

@@ -228,7 +228,6 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     marginMs: config.lease_margin_ms,
     heartbeatMs: config.heartbeat_ms,
     onEnded: (ended) => {
-      if (ended.some(({ status }) => status === 'FAILED')) loops.logged();
       for (const { lane_id, seconds } of ended)
         if (seconds !== null) metrics.observeAttempt(lanes.get(lane_id).type, seconds);
       for (const { lane_id, status } of ended)
@@ -237,10 +236,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       claimer.roomFreed();
       announcer.say({ flow: 'freed' });
     },
-    onLogged: (runIds) => {
-      followers.stored(runIds);
-      loops.logged();
-    },
+    onLogged: (runIds) => followers.stored(runIds),
     onSettled: (settled, outcomes) => {
       if (outcomes.length > 0) stats.touch();
       followers.ended(outcomes.map(({ run_id }) => run_id));

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { firstRunId, newId } from '@punctual/server/internal/base/ids';
 import { prepareJob } from '@punctual/server/internal/rules/job';
-import { rowsOf } from '@punctual/server/internal/rules/log_rows';
+import { packLogs } from '@punctual/server/internal/rules/log_rows';
 import { type ClaimedRun, claimRuns } from '@punctual/server/internal/store/claim';
 import { type Database, type Queryable, within } from '@punctual/server/internal/store/database';
 import { redriveOne } from '@punctual/server/internal/store/dead_letters';
@@ -279,7 +279,7 @@ describe('log and reap', () => {
     const { second } = await race(
       db,
       (tx) => countReaped(tx, segment, [session], 10),
-      () => appendLogs(db, segment, rowsOf({ ...run, lines })),
+      () => appendLogs(db, segment, packLogs([{ ...run, lines }])),
     );
     assert.equal(second.size, 0);
     await whole();

@@ -182,15 +182,19 @@ test('a search reads no further than its window, and pages go over days', async 
   const [run] = await hand.take();
   assert.ok(run);
   for (let i = 0; i < 6; i++) await logs(hand, run, [lineOf(`needle ${i}`)]);
-  await house.db.query({
-    name: '',
-    text: `with moved as (delete from punctual.log_chunks returning *)
-           insert into punctual.log_chunks (segment, run_id, chunk, attempt, lines, job_id, lane_id, worker_id, weight, words, created_at)
-           select segment, run_id, chunk, attempt, lines, job_id, lane_id, worker_id, weight, words,
-                  now() - (row_number() over (order by chunk desc) - 1) * interval '2 days'
-           from moved`,
-    values: [],
-  });
+  // Each lies two days before the next one.
+  const now = new Date().toISOString();
+  for (const [table, order, times] of [
+    ['log_chunks', 'chunk', ['created_at']],
+    ['log_filters', 'last_chunk', ['since', 'created_at']],
+  ] as const) {
+    const at = `'${now}'::timestamptz - (select count(*) from punctual.${table} n where n.${order} > t.${order}) * interval '2 days'`;
+    await house.db.query({
+      name: '',
+      text: `update punctual.${table} t set ${times.map((time) => `${time} = ${at}`).join()}`,
+      values: [],
+    });
+  }
   const numbers = async (query: Partial<LogSearchQuery>): Promise<string[]> =>
     (await searchAll(house.url, { q: 'needle', limit: 2, ...query })).map(({ text }) => text.slice(-1));
   assert.deepEqual(await numbers({}), ['5', '4', '3', '2'], 'a week unless given');

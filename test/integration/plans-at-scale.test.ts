@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { firstRunId, newId } from '@punctual/server/internal/base/ids';
 import { prepareJob } from '@punctual/server/internal/rules/job';
+import { packLogs } from '@punctual/server/internal/rules/log_rows';
 import { type ClaimedRun, claimRuns } from '@punctual/server/internal/store/claim';
 import { claimKeyed } from '@punctual/server/internal/store/claim_keyed';
 import { claimLimited } from '@punctual/server/internal/store/claim_limited';
@@ -109,15 +110,9 @@ const statements: Record<string, { prepare: () => Promise<Statement> }> = {
   'storing log lines': {
     prepare: async () => {
       const { runs, lease_id } = await claimed();
-      const row = { lines: '[]', words: 'a', weight: 1, count: 1 };
-      return async () =>
-        (
-          await appendLogs(
-            db,
-            segment,
-            runs.map(({ run_id }) => ({ ...row, run_id, lease_id })),
-          )
-        ).size;
+      const lines = [{ at: '2026-01-01T00:00:00.000Z', level: 'info' as const, message: 'a' }];
+      const packed = packLogs(runs.map(({ run_id }) => ({ run_id, lease_id, lines })));
+      return async () => (await appendLogs(db, segment, packed)).size;
     },
   },
   'settling failures': {

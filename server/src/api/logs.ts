@@ -2,8 +2,9 @@
 import { defaults, type LogSearchQuery, limits, logRoutes, PunctualError } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { placeShape, placeText, readPlace, searchLogs } from '../dispatch/log_search.ts';
-import { indexWords, parseSearch, type Term } from '../rules/log_words.ts';
-import { databaseNow, searchedWords } from '../store/log_search.ts';
+import { probesOf } from '../rules/log_filter.ts';
+import { parseSearch, type Term } from '../rules/log_words.ts';
+import { databaseNow } from '../store/log_search.ts';
 import { makeCursor, readCursor } from './cursor.ts';
 import { register } from './register.ts';
 import { isRunId } from './runs.ts';
@@ -20,7 +21,8 @@ export function registerLogs(app: FastifyInstance, { db, segments }: ApiParts): 
     if (filter.run_id !== undefined && !isRunId(filter.run_id, segments)) return { hits: [], next_cursor: null };
     const { hits, next } = await searchLogs(db, {
       terms,
-      words: searchedWords(indexWords(terms), filter),
+      probes: probesOf(terms, filter.level),
+      choice: filter,
       run_id: filter.run_id,
       level: filter.level,
       from,

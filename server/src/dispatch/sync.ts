@@ -14,7 +14,7 @@ import { monotonicMs } from '../base/clock.ts';
 import { groupBySegment } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Vault } from '../base/vault.ts';
-import { type LogRow, rowsOf } from '../rules/log_rows.ts';
+import { packLogs } from '../rules/log_rows.ts';
 import { type PreparedCheckpoint, prepareReport } from '../rules/report.ts';
 import { forgetEnded, saveCheckpoints } from '../store/checkpoints.ts';
 import type { Database } from '../store/database.ts';
@@ -171,9 +171,7 @@ export class Sync {
   ): Promise<Lease[]> {
     const { db } = this.#options;
     const { logs = [], outcomes = [] } = request;
-    const unlogged = await this.#fenced<LogRow>(logs.flatMap(rowsOf), (segment, group) =>
-      appendLogs(db, segment, group),
-    );
+    const unlogged = await this.#fenced(logs, (segment, group) => appendLogs(db, segment, packLogs(group)));
     if (logs.length > 0) this.#options.onLogged(logs.map(({ run_id }) => run_id));
     const seal = await this.#sealer(sealed);
     const unsaved = await this.#saveCheckpoints(checkpoints, seal);

@@ -3,8 +3,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { limits } from '@punctual/contract';
 import fc from 'fast-check';
-import { rowsOf } from './log_rows.ts';
-import { findTerms, fold, indexWords, parseSearch, snippet, wordsOf } from './log_words.ts';
+import { admits, probesOf } from './log_filter.ts';
+import { readLines } from './log_lines.ts';
+import { packErrors, packLogs } from './log_rows.ts';
+import { findTerms, fold, parseSearch, snippet, wordsOf } from './log_words.ts';
 
 const ids = { run_id: 'r', lease_id: 'l' };
 const text = fc.string({
@@ -14,6 +16,8 @@ const text = fc.string({
   ),
   maxLength: 40,
 });
+
+const logged = (message: string) => ({ at: '', level: 'info' as const, message });
 
 function termsOf(q: string) {
   const search = parseSearch(q);
@@ -30,23 +34,64 @@ describe('words', () => {
     );
   });
 
-  test('a line that fits is never missed by the index: its chunk holds every word asked for', () => {
+  test('a line that fits is never missed: its filter admits every word asked for', () => {
     fc.assert(
-      fc.property(text, text, fc.array(text, { maxLength: 3 }), (q, around, others) => {
-        const terms = termsOf(q.slice(0, 500));
-        fc.pre(terms !== null);
-        const line = `${around} ${terms.map((term) => term.text).join(' ')} ${around}`;
+      fc.property(text, text, fc.array(text, { maxLength: 3 }), fc.boolean(), (q, around, others, prefix) => {
+        const terms = termsOf(q.slice(0, 500))?.map((term) => ({ ...term, prefix: term.prefix || prefix }));
+        fc.pre(terms !== undefined && terms.every(({ text: asked }) => (wordsOf(asked).at(-1)?.length ?? 0) >= 3));
+        const line = `${around} ${terms.map((term) => term.text + (prefix ? around.slice(0, 3) : '')).join(' ')} ${around}`;
         fc.pre(findTerms(terms, line) !== null);
-        const lines = [...others, line].map((message) => ({ at: '', level: 'info' as const, message }));
-        const words = rowsOf({ ...ids, lines }).flatMap((row) => row.words.split(' '));
-        for (const { word, prefix } of indexWords(terms))
-          assert.ok(
-            words.some((one) => (prefix ? one.startsWith(word) : one === word)),
-            `${word} is not in the index`,
-          );
+        const lines = [...others, line].map((message) => ({ at: '', level: 'warn' as const, message }));
+        const { filters } = packLogs([{ ...ids, lines }]);
+        const probes = probesOf(terms, 'warn');
+        assert.ok(filters.some((filter) => probes.every((probe) => admits(filter, probe))));
       }),
-      { numRuns: 1000 },
+      { numRuns: 2000 },
     );
+  });
+
+  test('a filter denies nearly everything that is not there', () => {
+    const lines = Array.from({ length: 400 }, (_, i) =>
+      logged(`order ${(i * 2654435761).toString(16)} of ${i} was paid`),
+    );
+    const { filters } = packLogs([{ ...ids, lines }]);
+    const wrong = Array.from({ length: 20_000 }, (_, i) => probesOf([{ text: `absent${i}`, prefix: false }], undefined))
+      .flat()
+      .filter((probe) => filters.some((filter) => admits(filter, probe)));
+    assert.ok(wrong.length < 100 * filters.length, `${wrong.length} of 20,000 words that are not there were admitted`);
+    const has = (word: string, level?: 'info' | 'error'): boolean =>
+      filters.some((filter) => probesOf([{ text: word, prefix: true }], level).every((probe) => admits(filter, probe)));
+    assert.ok(has('order', 'info'));
+    assert.ok(!has('order', 'error'), 'a level that none of the lines has');
+    assert.ok(has('orde') && has('ord'), 'beginnings, also of a length that is not kept');
+    assert.ok(!has('reorder'));
+  });
+
+  test('a line of thousands of words has a filter of bounded size, which denies none of them', () => {
+    const words = Array.from({ length: 1300 }, (_, i) => (i * 7919 + 46_656).toString(36));
+    const { rows, filters } = packLogs([{ ...ids, lines: [logged('few'), logged(words.join(' ')), logged('more')] }]);
+    assert.deepEqual(
+      rows.map(({ count, pack }) => ({ count, pack })),
+      [
+        { count: 2, pack: 0 },
+        { count: 1, pack: 1 },
+      ],
+    );
+    assert.equal(filters.length, 2);
+    for (const word of words)
+      assert.ok(admits(filters[0] as Buffer, probesOf([{ text: word, prefix: false }], undefined)[0] as never), word);
+    assert.ok(filters.every(({ length }) => length <= 4000));
+  });
+
+  test('errors share a filter, and what is not to be found has no row', () => {
+    const { rows, filters } = packErrors(['Card was declined', null, 'Timed out']);
+    assert.deepEqual(
+      rows.map((row) => row?.pack ?? null),
+      [0, null, 0],
+    );
+    const [probe] = probesOf([{ text: 'declined', prefix: false }], undefined);
+    assert.ok(probe !== undefined && admits(filters[0] as Buffer, probe));
+    assert.deepEqual(packErrors([null]), { rows: [null], filters: [] });
   });
 
   test('a search is read as it is written', () => {
@@ -94,9 +139,9 @@ describe('what is shown', () => {
       level: 'info' as const,
       message: 'x'.repeat((i * 37) % 8192),
     }));
-    const rows = rowsOf({ ...ids, lines });
+    const { rows, filters } = packLogs([{ ...ids, lines }]);
     assert.deepEqual(
-      rows.flatMap((row) => JSON.parse(row.lines) as unknown[]),
+      rows.flatMap((row) => readLines(row)),
       lines,
     );
     assert.equal(
@@ -104,5 +149,6 @@ describe('what is shown', () => {
       1000,
     );
     for (const row of rows) assert.ok(row.weight < 200_000 && row.count <= 500);
+    assert.deepEqual([...new Set(rows.map(({ pack }) => pack))], [...filters.keys()], 'each has its filter');
   });
 });

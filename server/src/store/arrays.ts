@@ -1,7 +1,7 @@
 // Arrays as PostgreSQL reads them in binary: half the work of text arrays for `pg` and for the server, which matters where
 // hundreds of rows travel in one statement. A Buffer parameter is sent in binary; the cast in the statement names the type.
 
-const oids = { int2: 21, int4: 23, int8: 20, uuid: 2950, text: 25, timestamptz: 1184 } as const;
+const oids = { int2: 21, int4: 23, int8: 20, uuid: 2950, text: 25, bytea: 17, timestamptz: 1184 } as const;
 type Type = keyof typeof oids;
 
 /** Microseconds from 1970 to 2000, where PostgreSQL counts from. */
@@ -50,6 +50,18 @@ export function texts<Row>(rows: readonly Row[], pick: (row: Row) => string | nu
     }
   }
   return finish(buffer, 'text', rows.length, nulls, at);
+}
+
+export function byteas<Row>(rows: readonly Row[], pick: (row: Row) => Buffer | null): Buffer {
+  const values = rows.map(pick);
+  const buffer = Buffer.allocUnsafe(headerBytes + values.reduce((sum, value) => sum + 4 + (value?.length ?? 0), 0));
+  let at = headerBytes;
+  for (const value of values) {
+    buffer.writeInt32BE(value?.length ?? -1, at);
+    at += 4;
+    if (value !== null) at += value.copy(buffer, at);
+  }
+  return finish(buffer, 'bytea', rows.length, values.includes(null), at);
 }
 
 function fixed<Row, T>(

@@ -15,8 +15,8 @@ import { partitionsLock } from './partitions.ts';
 import { listRetention, removing } from './retention.ts';
 import { sql } from './sql.ts';
 
-export interface HistoryDay {
-  table: HistoryTable;
+export interface HistoryDay<Table extends string = HistoryTable> {
+  table: Table;
   /** The partition. */
   name: string;
   from: string;
@@ -29,8 +29,8 @@ export interface HistoryDay {
 const lockTimeoutMs = 50;
 
 /** The days of a table that are over, the oldest first. */
-export async function listDays(db: Queryable, table: HistoryTable): Promise<HistoryDay[]> {
-  return db.query<HistoryDay>(sql`
+export async function listDays<Table extends string>(db: Queryable, table: Table): Promise<HistoryDay<Table>[]> {
+  return db.query<HistoryDay<Table>>(sql`
     select ${table} as table, d.name, d.day::text || '+00' as from, (d.day + 1)::text || '+00' as to,
            (now() at time zone 'UTC')::date - (d.day + 1) as age_days
     from (
@@ -50,18 +50,35 @@ export async function dropDay(
   staying: readonly string[],
   policy: RetentionPolicy,
 ): Promise<'dropped' | 'busy' | 'kept'> {
+  return takeAway(
+    db,
+    day,
+    (tx) => detachAndDrop(tx, day, staying),
+    // A rule may have come since the day was looked at.
+    async (tx) => {
+      const spans = spansOf(policy, await listRetention(tx));
+      const { longest } = day.table === 'log_chunks' ? spans.logs : spans.runs;
+      return day.age_days < longest;
+    },
+  );
+}
+
+/** Takes a day away, unless it is kept, gone already, or in use. */
+export async function takeAway(
+  db: Database,
+  day: HistoryDay<string>,
+  take: (tx: Queryable) => Promise<void>,
+  isKept: (tx: Queryable) => Promise<boolean> = async () => false,
+): Promise<'dropped' | 'busy' | 'kept'> {
   try {
     return await removing(db, async (tx) => {
       await tx.query(sql`select set_config('lock_timeout', ${String(lockTimeoutMs)}, true)`);
-      // A rule may have come since the day was looked at.
-      const spans = spansOf(policy, await listRetention(tx));
-      const { longest } = day.table === 'log_chunks' ? spans.logs : spans.runs;
-      if (day.age_days < longest) return 'kept';
+      if (await isKept(tx)) return 'kept';
       const held = await tx.query<{ ours: boolean }>(sql`select pg_try_advisory_xact_lock(${partitionsLock}) as ours`);
       if (held[0]?.ours !== true) return 'busy';
       // Another server has dropped it.
       if (!(await listDays(tx, day.table)).some(({ name }) => name === day.name)) return 'kept';
-      await detachAndDrop(tx, day, staying);
+      await take(tx);
       return 'dropped';
     });
   } catch (error) {
@@ -69,7 +86,6 @@ export async function dropDay(
     throw error;
   }
 }
-
 const lockNotAvailable = '55P03';
 
 /** Names come from PostgreSQL's catalogs and match the pattern above, not from outside. */

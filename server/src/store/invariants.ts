@@ -96,6 +96,14 @@ export const invariants: Record<string, Fragment> = {
     from (select segment, run_id from punctual.attempts union all select segment, run_id from punctual.log_chunks) a
     left join ${anyRun} using (segment, run_id)
     where r.run_id is null and not ${mayBeGone(part`a.run_id`)}`,
+  'log lines are found by one filter': part`
+    select c.chunk::text as what
+    from punctual.log_chunks c
+    left join (select f.segment, unnest(f.chunks) as chunk, f.since, f.created_at from punctual.log_filters f) n
+      on n.chunk = c.chunk and n.segment = c.segment and c.created_at between n.since and n.created_at
+    where c.job_id is not null and c.words is null
+    group by c.chunk
+    having count(n.chunk) <> 1`,
   'a failure has a reason': part`
     select run_id::text as what from punctual.ended_runs where status = 'FAILED' and error is null and reason is null`,
   'a run does not end before it starts': part`

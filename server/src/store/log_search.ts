@@ -1,34 +1,48 @@
-// Searching log lines: chunks are found by their words, then the rules judge their lines (rules/log_words.ts). Days are read
-// one by one, newest first, and within a day chunks in falling order.
+// Searching log lines: filters say which chunks may hold the words (store/log_filters.ts), then the rules judge their lines
+// (rules/log_words.ts). Days are read one by one, newest first; within a day what was stored together, by its last chunk,
+// and of that chunks in falling order. What is added meanwhile lies above the place a page has come to and never moves it.
 //
-// Words that stand everywhere are found by walking back from the newest chunk; the index of words would have to read all of
-// them first. Words that are rare are found by that index. So a day is walked for some hundred chunks, and what is older than
-// those is asked of the index. What is added meanwhile lies above the place a page has come to and never moves it.
+// A filter is some bits that are looked at: a search through ten million lines reads some ten thousand of them. The chunks of
+// one run are found by its id and need no filter.
 import type { LogSearchQuery } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
+import type { Probe } from '../rules/log_filter.ts';
+import type { StoredLines } from '../rules/log_lines.ts';
 import type { Queryable } from './database.ts';
-import { type Fragment, part, sql } from './sql.ts';
+import { type Fragment, join, part, sql } from './sql.ts';
+
+type Choice = Pick<LogSearchQuery, 'job_id' | 'type' | 'queue' | 'user_id' | 'worker_id'>;
+
+/** Where to go on within a day. */
+export interface ChunkPlace {
+  /** Only what was stored together before this chunk, … */
+  below: string;
+  /** … and of the newest of that only chunks below this one. */
+  within: string;
+}
 
 export interface ChunkSearch {
-  /** A tsquery. */
-  words: string;
-  run_id: string | undefined;
-  /** Stored from then on, and before then. */
+  /** What a filter must admit. */
+  probes: readonly Probe[];
+  choice: Choice;
+  /** Stored from then on, and before then, on a day that ends then. */
   from: Date;
   to: Date;
-  /** Only chunks below this one. */
-  below: string;
+  dayEnd: Date;
+  place: ChunkPlace;
+  /** How many to read. */
   limit: number;
 }
 
-export interface FoundChunk {
+export interface FoundChunk extends StoredLines {
+  /** The last of those it was stored with. */
+  last_chunk: string;
   chunk: string;
   run_id: string;
   job_id: string;
   attempt: number;
   worker_id: string | null;
   is_error: boolean | null;
-  lines: string;
   created_at: Date;
   name: string;
   type: string;
@@ -36,79 +50,136 @@ export interface FoundChunk {
   user_id: string | null;
 }
 
-type Choice = Pick<LogSearchQuery, 'job_id' | 'type' | 'queue' | 'user_id' | 'worker_id' | 'level'>;
+const shown = part`c.chunk, c.run_id, c.job_id, c.attempt, c.worker_id, c.is_error, c.lines, c.packed, c.created_at, j.name, l.type, l.queue, j.user_id`;
 
-/** The words a chunk must have, and those that say what it is of. */
-export function searchedWords(words: readonly { word: string; prefix: boolean }[], choice: Choice): string {
-  const { job_id, type, queue, user_id, worker_id, level } = choice;
-  const chosen = { job: job_id, worker: worker_id, type, queue, user: user_id };
-  return [
-    ...words.map(({ word, prefix }) => `'${word}'${prefix ? ':*' : ''}`),
-    ...Object.entries(chosen).flatMap(([name, value]) => (value === undefined ? [] : [`'=${name}:${value}'`])),
-    ...(level === undefined ? [] : [`'=${level}'`]),
-  ].join(' & ');
-}
+const withJob = part`
+  join punctual.jobs j on j.segment = c.segment and j.job_id = c.job_id
+  join punctual.lanes l on l.lane_id = c.lane_id`;
 
-const columns = part`c.segment, c.chunk, c.run_id, c.job_id, c.lane_id, c.attempt, c.worker_id, c.is_error, c.lines, c.created_at, c.words`;
-
-/** `below` hides from the planner that chunks are in order: the index of words is the one to use. */
-function within({ run_id, from, to }: ChunkSearch, below: Fragment): Fragment {
-  const ofRun =
-    run_id === undefined ? part`` : part`and c.segment = ${segmentOf(run_id)}::smallint and c.run_id = ${run_id}`;
-  return part`c.created_at >= ${from} and c.created_at < ${to} and ${below} ${ofRun}`;
-}
-
-const shown = (found: Fragment): Fragment => part`
-  select f.chunk, f.run_id, f.job_id, f.attempt, f.worker_id, f.is_error, f.lines, f.created_at, j.name, l.type, l.queue, j.user_id
-  from ${found} f
-  join punctual.jobs j on j.segment = f.segment and j.job_id = f.job_id
-  join punctual.lanes l on l.lane_id = f.lane_id`;
-
-/** Looks through the newest chunks; answers those that fit, and the chunk down to which all were seen: null for all of them. */
-export async function walkChunks(
-  db: Queryable,
-  search: ChunkSearch & { steps: number },
-): Promise<{ found: FoundChunk[]; seen: string | null }> {
-  const rows = await db.query<FoundChunk & { lowest: string | null; walked: number; chunk: string | null }>(sql`
-    with newest as materialized (
-      select ${columns}
-      from punctual.log_chunks c
-      where ${within(search, part`c.chunk < ${search.below}::bigint`)}
-      order by c.chunk desc
-      limit ${search.steps}
+/** Does the filter of `f` admit all of them, and is something chosen among what it is of? (rules/log_filter.ts) */
+function admits(probes: readonly Probe[], { job_id, type, queue, user_id, worker_id }: Choice): Fragment {
+  const bits = probes.flatMap(({ hash, bits: of }) =>
+    of.map(
+      (bit) =>
+        part`get_bit(f.filter, (${hash}::bigint % (octet_length(f.filter) / 64) * 512 + ${bit}::integer)::integer) = 1`,
     ),
-    fitting as (
+  );
+  const chosen = [
+    ...(job_id === undefined ? [] : [part`${job_id}::uuid = any (f.job_ids)`]),
+    ...(user_id === undefined ? [] : [part`${user_id}::text = any (f.user_ids)`]),
+    ...(worker_id === undefined ? [] : [part`${worker_id}::text = any (f.worker_ids)`]),
+    ...(type === undefined && queue === undefined
+      ? []
+      : [part`f.lane_ids && (select array_agg(l.lane_id) from punctual.lanes l where ${ofLane(type, queue)})`]),
+  ];
+  return join([...chosen, ...bits], ' and ', part`true`);
+}
+
+function ofLane(type: string | undefined, queue: string | undefined): Fragment {
+  const chosen = [
+    ...(type === undefined ? [] : [part`l.type = ${type}`]),
+    ...(queue === undefined ? [] : [part`l.queue = ${queue}`]),
+  ];
+  return join(chosen, ' and ', part`true`);
+}
+
+function isChosen({ job_id, type, queue, user_id, worker_id }: Choice): Fragment {
+  const chosen = [
+    ...(job_id === undefined ? [] : [part`c.job_id = ${job_id}`]),
+    ...(user_id === undefined ? [] : [part`j.user_id = ${user_id}`]),
+    ...(worker_id === undefined ? [] : [part`c.worker_id = ${worker_id}`]),
+  ];
+  return part`${join(chosen, ' and ', part`true`)} and ${ofLane(type, queue)}`;
+}
+
+export const highestChunk = '999999999999999999';
+
+/** Where to go on after a chunk; with some lines of it still to come, where `from` it. */
+export function placeAfter({ last_chunk, chunk }: Pick<FoundChunk, 'last_chunk' | 'chunk'>): ChunkPlace {
+  return { below: above(last_chunk), within: chunk };
+}
+
+export function above(chunk: string): string {
+  return String(BigInt(chunk) + 1n);
+}
+
+export interface Found {
+  chunks: FoundChunk[];
+  /** Null when this was all of the day. */
+  next: ChunkPlace | null;
+}
+
+/** Looks through the newest filters, `steps` of them, and reads the chunks of those that fit. */
+export async function findChunks(
+  db: Queryable,
+  { probes, choice, from, to, dayEnd, place: { below, within }, limit }: ChunkSearch,
+  steps: number,
+): Promise<Found> {
+  const rows = await db.query<FoundChunk & { chunk: string | null; lowest: string | null; more: boolean }>(sql`
+    with newest as materialized (
+      select f.segment, f.last_chunk, f.since, f.created_at, f.chunks, ${admits(probes, choice)} as fits
+      from punctual.log_filters f
+      where f.created_at >= ${from} and f.created_at < ${dayEnd} and f.since < ${to} and f.last_chunk < ${below}::bigint
+      order by f.last_chunk desc
+      limit ${steps}::integer
+    ),
+    fitting as materialized (
       select *
       from newest
-      where words @@ ${search.words}::tsquery
-      order by chunk desc
-      limit ${search.limit}
+      where fits
+      order by last_chunk desc
+      limit ${limit}::integer
+    ),
+    found as (
+      select f.last_chunk, ${shown}
+      from fitting f
+      cross join lateral unnest(f.chunks) as n (chunk)
+      -- One by one, whatever the planner believes of new tables.
+      cross join lateral (
+        select *
+        from punctual.log_chunks c
+        where c.chunk = n.chunk and c.segment = f.segment and c.created_at >= f.since and c.created_at <= f.created_at
+        limit 1
+      ) c
+      ${withJob}
+      where c.created_at >= ${from} and c.created_at < ${to} and (f.last_chunk < ${below}::bigint - 1 or c.chunk < ${within}::bigint)
+        and ${isChosen(choice)}
+      order by f.last_chunk desc, c.chunk desc
+      limit ${limit}::integer
     )
-    select w.lowest, w.walked, s.*
-    from (select min(chunk) as lowest, count(*)::integer as walked from newest) w
-    left join (${shown(part`fitting`)}) s on true
-    order by s.chunk desc`);
-  const found = rows.filter((row) => row.chunk !== null) as FoundChunk[];
-  if (found.length === search.limit) return { found, seen: found.at(-1)?.chunk ?? null };
-  return { found, seen: (rows[0]?.walked ?? 0) < search.steps ? null : (rows[0]?.lowest ?? null) };
+    select w.*, s.*
+    from (
+      select case when n.fitting > ${limit}::integer then (select min(last_chunk) from fitting) else n.lowest end as lowest,
+             n.fitting > ${limit}::integer or n.walked = ${steps}::integer as more
+      from (select min(last_chunk) as lowest, count(*) as walked, count(*) filter (where fits) as fitting from newest) n
+    ) w
+    left join found s on true
+    order by s.last_chunk desc, s.chunk desc`);
+  const chunks = rows.filter(({ chunk }) => chunk !== null) as FoundChunk[];
+  return { chunks, next: nextOf(chunks, limit, rows[0]?.more === true ? (rows[0].lowest ?? null) : null) };
 }
 
-/** The newest chunks that have the words, by the index. */
-export async function findChunks(db: Queryable, search: ChunkSearch): Promise<FoundChunk[]> {
-  return db.query<FoundChunk>(sql`
-    with fitting as materialized (
-      select ${columns}
-      from punctual.log_chunks c
-      where ${within(search, part`c.chunk + 0 < ${search.below}::bigint`)} and c.words @@ ${search.words}::tsquery
-    ),
-    newest as (
-      select *
-      from fitting
-      order by chunk desc
-      limit ${search.limit}
-    )
-    ${shown(part`newest`)}
-    order by f.chunk desc`);
+/** The newest chunks of a run. */
+export async function findChunksOfRun(
+  db: Queryable,
+  runId: string,
+  { choice, from, to, place: { below, within }, limit }: ChunkSearch,
+): Promise<Found> {
+  const chunks = await db.query<FoundChunk>(sql`
+    select c.chunk as last_chunk, ${shown}
+    from punctual.log_chunks c
+    ${withJob}
+    where c.segment = ${segmentOf(runId)}::smallint and c.run_id = ${runId} and c.chunk < least(${below}::bigint, ${within}::bigint)
+      and c.created_at >= ${from} and c.created_at < ${to} and ${isChosen(choice)}
+    order by c.chunk desc
+    limit ${limit}::integer`);
+  return { chunks, next: nextOf(chunks, limit, null) };
+}
+
+function nextOf(chunks: readonly FoundChunk[], limit: number, below: string | null): ChunkPlace | null {
+  const last = chunks.at(-1);
+  if (last !== undefined && chunks.length === limit) return placeAfter(last);
+  return below === null ? null : { below, within: highestChunk };
 }
 
 /** What time it is. */

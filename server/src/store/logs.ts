@@ -4,41 +4,39 @@
 // needs to be looked at; what comes after the bound is counted in one further row, which stands for it when it is read.
 import { type LogLine, limits, type StoredLogLine } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
-import type { LogRow } from '../rules/log_rows.ts';
-import { int4s, texts, uuids } from './arrays.ts';
-import type { Database, Queryable } from './database.ts';
-import { type Fragment, joinJob, part, sql, sqlPlannedOnce } from './sql.ts';
-
-/** Choosing by these goes through the index of words: `=` cannot be a part of a word. */
-export function choices(of: Fragment): Fragment {
-  return part`array[
-    '=job:' || ${of}.job_id, '=worker:' || coalesce(${of}.worker_id, ''), '=type:' || l.type, '=queue:' || l.queue,
-    '=user:' || coalesce(j.user_id, '')]`;
-}
+import { readLines, type StoredLines } from '../rules/log_lines.ts';
+import type { LogRow, Packed } from '../rules/log_rows.ts';
+import { byteas, int4s, texts, uuids } from './arrays.ts';
+import type { Queryable } from './database.ts';
+import { fileChunks } from './log_filters.ts';
+import { joinJob, part, sql, sqlPlannedOnce } from './sql.ts';
 
 /** Stores the rows whose lease still holds and answers their leases; the others came from a worker that lost the run. */
-export async function appendLogs(db: Queryable, segment: number, rows: readonly LogRow[]): Promise<Set<string>> {
+export async function appendLogs(
+  db: Queryable,
+  segment: number,
+  { rows, filters }: Packed<LogRow>,
+): Promise<Set<string>> {
   const held = await db.query<{ lease_id: string; run_id: string }>(sqlPlannedOnce`
     with given as (
       select *
       from unnest(${uuids(rows, (row) => row.run_id)}::uuid[], ${uuids(rows, (row) => row.lease_id)}::uuid[],
-                  ${texts(rows, (row) => row.lines)}::text[], ${texts(rows, (row) => row.words)}::text[],
+                  ${texts(rows, (row) => row.lines)}::text[], ${byteas(rows, (row) => row.packed)}::bytea[],
+                  ${int4s(rows, (row) => row.pack)}::integer[],
                   ${int4s(rows, (row) => row.weight)}::integer[], ${int4s(rows, (row) => row.count)}::integer[])
-           with ordinality as g (run_id, lease_id, lines, words, weight, count, place)
+           with ordinality as g (run_id, lease_id, lines, packed, pack, weight, count, place)
     ),
     held as (
       select r.segment, r.run_id, r.lease_id, r.job_id, r.lane_id, r.worker_id, r.attempt,
-             g.lines, g.words, g.weight, g.count, g.place
+             g.lines, g.packed, g.pack, g.weight, g.count, g.place
       from given g
       join punctual.running r on r.segment = ${segment}::smallint and r.run_id = g.run_id and r.lease_id = g.lease_id
       for share of r
     ),
-    placed as materialized (
-      select h.*, ${choices(part`h`)} as choices, coalesce(last.weight, 0) as before, last.chunk as last_chunk, last.dropped,
-             last.created_at as last_at
+    placed as (
+      select h.*, j.user_id, coalesce(last.weight, 0) as before, last.chunk as last_chunk, last.dropped, last.created_at as last_at
       from held h
       ${joinJob(segment, part`h.job_id`, part`j.user_id`)}
-      join punctual.lanes l on l.lane_id = h.lane_id
       left join lateral (
         select c.chunk, c.weight, c.dropped, c.created_at
         from punctual.log_chunks c
@@ -47,20 +45,25 @@ export async function appendLogs(db: Queryable, segment: number, rows: readonly 
         order by c.chunk desc
         limit 1
       ) last on true
+      order by h.place
+    ),
+    numbered as materialized (
+      select *, case when before < ${limits.max_attempt_log_chars} then nextval('punctual.log_order') end as chunk
+      from placed
     ),
     stored as (
-      insert into punctual.log_chunks (segment, run_id, attempt, lines, job_id, lane_id, worker_id, weight, words)
-      select segment, run_id, attempt, lines, job_id, lane_id, worker_id,
-             before + sum(weight) over (partition by run_id order by place),
-             array_to_tsvector(string_to_array(words, ' ') || choices)
-      from placed
-      where before < ${limits.max_attempt_log_chars}
-      order by place
+      insert into punctual.log_chunks (segment, run_id, chunk, attempt, lines, packed, job_id, lane_id, worker_id, weight)
+      select segment, run_id, chunk, attempt, lines, packed, job_id, lane_id, worker_id,
+             before + sum(weight) over (partition by run_id order by place)
+      from numbered
+      where chunk is not null
+    ),
+    filed as (${fileChunks(part`numbered`, filters)}
     ),
     over as (
       select segment, run_id, attempt, before, last_chunk, last_at, dropped, sum(count)::integer as count
-      from placed
-      where before >= ${limits.max_attempt_log_chars}
+      from numbered
+      where chunk is null
       group by segment, run_id, attempt, before, last_chunk, last_at, dropped
     ),
     marked as (
@@ -96,7 +99,7 @@ export async function listLogs(
   page: { after: string | null; limit: number },
 ): Promise<LogLines> {
   const rows = await db.query<ChunkRow>(sql`
-    select chunk, attempt, lines, dropped, created_at
+    select chunk, attempt, lines, packed, dropped, created_at
     from punctual.log_chunks
     where segment = ${segmentOf(runId)}::smallint and run_id = ${runId} and chunk > ${page.after ?? '0'}::bigint and is_error is null
     order by chunk
@@ -104,17 +107,21 @@ export async function listLogs(
   return { lines: rows.flatMap(linesOf), last: rows.at(-1)?.chunk ?? null, more: rows.length === page.limit };
 }
 
-interface ChunkRow {
+interface ChunkRow extends StoredLines {
   chunk: string;
   attempt: number;
-  lines: string;
   dropped: number | null;
   created_at: Date;
 }
 
-function linesOf({ attempt, lines, dropped, created_at }: ChunkRow): StoredLogLine[] {
-  const kept = dropped === null ? (JSON.parse(lines) as LogLine[]) : [notKept(dropped, created_at)];
-  return kept.map((line) => ({ ...line, stream: line.stream ?? 'log', attempt_number: attempt }));
+function linesOf({ attempt, dropped, created_at, ...stored }: ChunkRow): StoredLogLine[] {
+  const kept = dropped === null ? readLines(stored) : [notKept(dropped, created_at)];
+  return kept.map((line) => ({
+    ...line,
+    at: line.at ?? created_at.toISOString(),
+    stream: line.stream ?? 'log',
+    attempt_number: attempt,
+  }));
 }
 
 function notKept(count: number, at: Date): LogLine {
@@ -151,26 +158,4 @@ export async function newsOf(
                   ${watched.map(({ after }) => after)}::bigint[]) as w (segment, run_id, after)
     ) n
     where fresh or ended`);
-}
-
-const filingLock = 7600_0004;
-/** It goes on beside everything else; under a flood it has much to do. */
-const filingTimeoutMs = 120_000;
-
-/** Files the words that were only noted when their rows were stored: a search reads those one by one. One server at a time. */
-export async function fileWords(db: Database): Promise<void> {
-  await db.transaction(async (tx) => {
-    const [lock] = await tx.query<{ mine: boolean }>(sql`select pg_try_advisory_xact_lock(${filingLock}) as mine`);
-    if (lock?.mine !== true) return;
-    await tx.query(sql`select set_config('statement_timeout', ${String(filingTimeoutMs)}, true)`);
-    await tx.query(
-      sql`
-        select gin_clean_pending_list(c.oid::regclass)
-        from pg_inherits i
-        join pg_class c on c.oid = i.inhrelid
-        where i.inhparent = 'punctual.log_chunks_by_words'::regclass
-          and (c.relname like '%' || to_char(now(), 'YYYYMMDD') || '%' or c.relname like 'log\\_chunks\\_rest%')`,
-      filingTimeoutMs,
-    );
-  });
 }

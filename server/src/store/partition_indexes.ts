@@ -14,7 +14,7 @@ const buildTimeoutMs = 3_600_000;
 
 const kinds = {
   log_chunks_by_order: '(chunk)',
-  log_chunks_by_words: 'using gin (words) with (gin_pending_list_limit = 65536)',
+  log_chunks_unfiled: '(chunk) where words is not null',
   ended_runs_by_end: "using brin ((ended_at at time zone 'UTC')) with (pages_per_range = 16, autosummarize = on)",
 } as const;
 

@@ -3,7 +3,7 @@
 import type { Database, Queryable } from './database.ts';
 import { sql } from './sql.ts';
 
-const partitioned = ['ended_runs', 'attempts', 'log_chunks'] as const;
+const partitioned = ['ended_runs', 'attempts', 'log_chunks', 'log_filters'] as const;
 const daysAhead = 3;
 /** Held by whoever makes or drops one. */
 export const partitionsLock = 7600_0002;
@@ -53,7 +53,7 @@ async function unusable(
   from: string,
   to: string,
 ): Promise<boolean> {
-  const column = parent === 'log_chunks' ? 'created_at' : 'ended_at';
+  const column = parent.startsWith('log_') ? 'created_at' : 'ended_at';
   const rows = await tx.query<{ taken: boolean }>({
     name: '',
     text: `select to_regclass($1) is not null

@@ -592,10 +592,25 @@ create table punctual.log_chunks (
   dropped integer,
   is_error boolean,
   words tsvector,
+  packed bytea,
   constraint log_chunks_pkey primary key (segment, run_id, chunk, created_at)
 ) partition by range (created_at);
 create index log_chunks_by_order on only punctual.log_chunks using btree (chunk);
-create index log_chunks_by_words on only punctual.log_chunks using gin (words) with (gin_pending_list_limit='65536');
+create index log_chunks_unfiled on only punctual.log_chunks using btree (chunk) where (words is not null);
+
+create table punctual.log_filters (
+  segment smallint not null,
+  last_chunk bigint not null,
+  chunks bigint[] not null,
+  job_ids uuid[] not null,
+  lane_ids integer[] not null,
+  worker_ids text[] not null,
+  user_ids text[] not null,
+  filter bytea not null,
+  since timestamp with time zone not null default now(),
+  created_at timestamp with time zone not null default now(),
+  constraint log_filters_pkey primary key (last_chunk, segment, created_at)
+) partition by range (created_at);
 
 create table punctual.migrations (
   version integer not null,
@@ -912,6 +927,8 @@ create table punctual.attempts_rest partition of punctual.attempts default;
 create table punctual.ended_runs_rest partition of punctual.ended_runs default;
 
 create table punctual.log_chunks_rest partition of punctual.log_chunks default;
+
+create table punctual.log_filters_rest partition of punctual.log_filters default;
 
 -- function punctual.check_backoff(backoff jsonb) returns void
 

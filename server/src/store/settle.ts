@@ -21,13 +21,13 @@
 // A run whose cancel was asked for is not tried again, nor does it snooze: it is recorded as CANCELLED.
 import type { RunCause } from '@punctual/contract';
 import { isSealed } from '../base/vault.ts';
-import { errorRow } from '../rules/log_rows.ts';
-import { int2s, int8s, texts, uuids } from './arrays.ts';
+import { packErrors } from '../rules/log_rows.ts';
+import { int2s, int4s, int8s, texts, uuids } from './arrays.ts';
 import { apart } from './checkpoints.ts';
 import { wholeFrom } from './claim.ts';
 import type { Queryable } from './database.ts';
 import { entryLane } from './lanes.ts';
-import { choices } from './logs.ts';
+import { fileChunks } from './log_filters.ts';
 import { type Fragment, joinJob, ofSegment, part, sql, sqlPlannedOnce, theOne } from './sql.ts';
 
 export interface Settlement {
@@ -195,7 +195,7 @@ export async function settleRuns(
   settlements: readonly Settlement[],
 ): Promise<SettledLease[]> {
   const s = settlements;
-  const errors = s.map(({ error }) => (error === null || isSealed(error) ? null : errorRow(error)));
+  const errors = packErrors(s.map(({ error }) => (error === null || isSealed(error) ? null : error)));
   return db.query<SettledLease>(sqlPlannedOnce`
     with outcome as materialized (
       select *
@@ -205,8 +205,8 @@ export async function settleRuns(
         ${texts(s, (o) => o.attempt_outcome)}::text[], ${texts(s, (o) => o.error)}::text[],
         ${texts(s, (o) => o.result)}::text[], ${int8s(s, (o) => o.retry_delay_ms)}::bigint[],
         ${int2s(s, (o) => (o.started ? 0 : 1))}::smallint[], ${int8s(s, (o) => o.place ?? null)}::bigint[],
-        ${texts(errors, (row) => row?.lines ?? null)}::text[], ${texts(errors, (row) => row?.words ?? null)}::text[])
-        as o (run_id, lease_id, move, status, reason, attempt_outcome, error, result, retry_delay_ms, uncounted, place, lines, words)
+        ${texts(errors.rows, (row) => row?.lines ?? null)}::text[], ${int4s(errors.rows, (row) => row?.pack ?? null)}::integer[])
+        as o (run_id, lease_id, move, status, reason, attempt_outcome, error, result, retry_delay_ms, uncounted, place, lines, pack)
     ),
     settled as (
       delete from punctual.running r
@@ -215,7 +215,7 @@ export async function settleRuns(
       returning r.segment, r.run_id, r.job_id, r.lane_id, r.cause, r.lease_id, r.worker_id, r.scheduled_for, r.due_at, r.key,
                 (r.attempt - case when o.move = 'snooze' and r.cancel_at is null then 1 else o.uncounted end)::smallint as attempt,
                 case when o.uncounted = 0 then least(r.started_at, now()) end as started_at, o.reason, o.error, o.result, o.retry_delay_ms,
-                o.place, o.lines, o.words,
+                o.place, o.lines, o.pack,
                 case when o.move = 'snooze' and r.cancel_at is not null then 'cancelled' else o.attempt_outcome end as attempt_outcome,
                 case when r.cancel_at is not null and o.move <> 'end' then 'end' else o.move end as move,
                 case when r.cancel_at is not null and o.status <> 'SUCCESS' then 'CANCELLED' else o.status end as status
@@ -280,14 +280,18 @@ export async function settleRuns(
       from settled
       where attempt_outcome is not null
     ),
-    searchable as (
-      insert into punctual.log_chunks (segment, run_id, attempt, lines, job_id, lane_id, worker_id, is_error, words)
-      select s.segment, s.run_id, s.attempt, s.lines, s.job_id, s.lane_id, s.worker_id, true,
-             array_to_tsvector(string_to_array(s.words, ' ') || ${choices(part`s`)})
+    failed as materialized (
+      select s.*, j.user_id, nextval('punctual.log_order') as chunk
       from settled s
       ${joinJob(segment, part`s.job_id`, part`j.user_id`)}
-      join punctual.lanes l on l.lane_id = s.lane_id
       where s.lines is not null
+    ),
+    searchable as (
+      insert into punctual.log_chunks (segment, run_id, chunk, attempt, lines, job_id, lane_id, worker_id, is_error)
+      select segment, run_id, chunk, attempt, lines, job_id, lane_id, worker_id, true
+      from failed
+    ),
+    filed as (${fileChunks(part`failed`, errors.filters)}
     ),
     forgotten as (
       delete from punctual.checkpoints c

@@ -7,15 +7,15 @@
 // A claim for a session may commit just after the session was reaped. So runs of ended sessions are looked for again and
 // again, for as long as a claim can be under way, not only once.
 import type { Worker, WorkerDescription } from '@punctual/contract';
-import { errorRow } from '../rules/log_rows.ts';
+import { packErrors } from '../rules/log_rows.ts';
 import type { Queryable } from './database.ts';
 import { entryLane } from './lanes.ts';
-import { choices } from './logs.ts';
+import { fileChunks } from './log_filters.ts';
 import type { Lease } from './settle.ts';
 import { joinJob, ofSegment, part, sql, sqlPlannedOnce } from './sql.ts';
 
 const lostError = 'The worker did not renew its lease.';
-const lost = errorRow(lostError);
+const lost = packErrors([lostError]);
 
 export interface SessionKey {
   session_id: string;
@@ -124,13 +124,17 @@ export async function reapRuns(
       select segment, run_id, attempt, lease_id, worker_id, 'lost', started_at, ${lostError}::text
       from judged
     ),
-    searchable as (
-      insert into punctual.log_chunks (segment, run_id, attempt, lines, job_id, lane_id, worker_id, is_error, words)
-      select r.segment, r.run_id, r.attempt, ${lost.lines}::text, r.job_id, r.lane_id, r.worker_id, true,
-             array_to_tsvector(string_to_array(${lost.words}::text, ' ') || ${choices(part`r`)})
+    failed as materialized (
+      select r.*, j.user_id, nextval('punctual.log_order') as chunk, 0 as pack
       from judged r
       ${joinJob(segment, part`r.job_id`, part`j.user_id`)}
-      join punctual.lanes l on l.lane_id = r.lane_id
+    ),
+    searchable as (
+      insert into punctual.log_chunks (segment, run_id, chunk, attempt, lines, job_id, lane_id, worker_id, is_error)
+      select segment, run_id, chunk, attempt, ${lost.rows[0]?.lines ?? ''}::text, job_id, lane_id, worker_id, true
+      from failed
+    ),
+    filed as (${fileChunks(part`failed`, lost.filters)}
     ),
     returned as (
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, scheduled_for, due_at)

@@ -21,6 +21,7 @@ import {
   pruneWorkflows,
   type RemovedPage,
 } from '../store/ledger_removal.ts';
+import { dropFilters, sweepFilters } from '../store/log_filters.ts';
 import { pruneOperations, pruneSessions, pruneSubmissions } from '../store/record_removal.ts';
 import { listRetention } from '../store/retention.ts';
 import { pruneRunArtifacts } from '../store/run_artifacts.ts';
@@ -83,6 +84,7 @@ export async function* prune(parts: PruneParts): AsyncGenerator<PruneStep, void,
   const spans = spansOf(policy, await listRetention(db));
   const stages = [
     pruneHistory(parts, 'log_chunks', spans.logs),
+    pruneFilters(parts),
     pruneHistory(parts, 'ended_runs', spans.runs),
     pruneHistory(parts, 'attempts', spans.runs),
     prunePages(parts, 'run_artifacts', pruneRunArtifacts),
@@ -124,6 +126,18 @@ async function* pruneHistory(parts: PruneParts, table: HistoryTable, span: Span)
     yield* pruneRows(parts, { table, day });
   }
   yield* pruneRows(parts, { table, day: null });
+}
+
+/** What lines of a day were found by goes after them. */
+async function* pruneFilters({ db, dryRun }: PruneParts): AsyncGenerator<PruneStep> {
+  if (dryRun) return;
+  const kept = new Set((await listDays(db, 'log_chunks')).map(({ from }) => from));
+  for (const day of await listDays(db, 'log_filters')) {
+    if (kept.has(day.from)) continue;
+    const answer = await dropFilters(db, day);
+    yield { table: 'log_chunks', rows: 0, ...(answer === 'busy' ? { busy: day.name } : {}) };
+  }
+  await sweepFilters(db);
 }
 
 /** Drops a day that is over by every rule. Answers false when its rows are to be removed one by one. */
