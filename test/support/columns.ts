@@ -1,5 +1,6 @@
 // Looks through the whole database for a word: what must not be stored readably must be found nowhere.
 import assert from 'node:assert/strict';
+import { brotliDecompressSync } from 'node:zlib';
 import type { House } from './house.ts';
 
 /** Every text, JSON, array and binary value of every table of the schema in which the word stands. */
@@ -20,5 +21,9 @@ export async function columnsWith(house: House, word: string): Promise<string[]>
     );
     if ((rows[0]?.n ?? 0) > 0) found.push(`${place}.${name}`);
   }
+  // What is compressed hides it.
+  const chunks = await ask<{ packed: Buffer }>('select packed from punctual.log_chunks where packed is not null');
+  if (chunks.some(({ packed }) => brotliDecompressSync(packed).toString().toLowerCase().includes(word.toLowerCase())))
+    found.push('punctual.log_chunks.packed');
   return found;
 }

@@ -83,6 +83,14 @@ describe('words', () => {
     assert.ok(filters.every(({ length }) => length <= 4000));
   });
 
+  test('a filter that was given more words than it has room for denies nothing', () => {
+    const few = Array.from({ length: 600 }, (_, i) => logged(`n${i * 7919 + 1000}`));
+    const words = Array.from({ length: 1170 }, (_, i) => (i * 1_299_709 + 60_466_176).toString(36));
+    const { rows, filters } = packLogs([{ ...ids, lines: [...few, logged(words.join(' '))] }]);
+    const filter = filters[rows.at(-1)?.pack as number] as Buffer;
+    assert.ok(filter.every((byte) => byte === 0xff) && filter.length <= 4000);
+  });
+
   test('errors share a filter, and what is not to be found has no row', () => {
     const { rows, filters } = packErrors(['Card was declined', null, 'Timed out']);
     assert.deepEqual(
