@@ -2,7 +2,7 @@
 -- ones are compressed by the server, which PostgreSQL takes longer for.
 -- Locks: log_chunks and its partitions exclusively for a moment: the index is dropped, nothing is rewritten.
 -- Older servers: they go on; what they store is filed by newer ones. Until they are replaced they log that they find no index of
--- words, a search that they answer is slow and finds what older servers stored, and they show only some of the lines of newer ones.
+-- words, their searches find nothing that was filed, and of the lines that newer ones stored they show only some.
 
 create table punctual.log_filters (
   segment smallint not null,
