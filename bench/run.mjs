@@ -111,7 +111,9 @@ async function takeRound(bench, measure, contestant) {
 
 function words({ values, error }) {
   if (error !== undefined) return `failed: ${error}`;
+  // What could not be measured here is null.
   return Object.entries(values)
+    .filter(([, value]) => value !== null)
     .map(([key, value]) => `${key} ${value < 100 ? value.toFixed(2) : Math.round(value).toLocaleString('en')}`)
     .join(' · ');
 }
