@@ -9,6 +9,7 @@ import { segmentOf } from '../base/ids.ts';
 import type { Probe } from '../rules/log_filter.ts';
 import type { StoredLines } from '../rules/log_lines.ts';
 import type { Queryable } from './database.ts';
+import { ofRun } from './logs.ts';
 import { type Fragment, join, part, sql } from './sql.ts';
 
 type Choice = Pick<LogSearchQuery, 'job_id' | 'type' | 'queue' | 'user_id' | 'worker_id'>;
@@ -139,6 +140,7 @@ export async function findChunks(
         select *
         from punctual.log_chunks c
         where c.chunk = n.chunk and c.segment = f.segment and c.created_at >= f.since and c.created_at <= f.created_at
+        order by c.chunk
         limit 1
       ) c
       ${withJob}
@@ -169,9 +171,9 @@ export async function findChunksOfRun(
     select c.chunk as last_chunk, ${shown}
     from punctual.log_chunks c
     ${withJob}
-    where c.segment = ${segmentOf(runId)}::smallint and c.run_id = ${runId} and c.chunk < least(${below}::bigint, ${within}::bigint)
+    where ${ofRun(part`${segmentOf(runId)}::smallint`, part`${runId}::uuid`)} and c.chunk < least(${below}::bigint, ${within}::bigint)
       and c.created_at >= ${from} and c.created_at < ${to} and ${isChosen(choice)}
-    order by c.chunk desc
+    order by c.run_id desc, c.chunk desc
     limit ${limit}::integer`);
   return { chunks, next: nextOf(chunks, limit, null) };
 }

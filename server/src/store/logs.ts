@@ -9,7 +9,15 @@ import type { LogRow, Packed } from '../rules/log_rows.ts';
 import { byteas, int4s, texts, uuids } from './arrays.ts';
 import type { Queryable } from './database.ts';
 import { fileChunks } from './log_filters.ts';
-import { joinJob, part, sql, sqlPlannedOnce } from './sql.ts';
+import { type Fragment, joinJob, part, sql, sqlPlannedOnce, theOne } from './sql.ts';
+
+/**
+ * Chunks `c` of a run, to be read in the order of `run_id, chunk`. Every day begins without any, where each index seems as good as
+ * the others; the plan that is then cached may go through all of the day. Only the index by run has that order (see theOne).
+ */
+export function ofRun(segment: Fragment, runId: Fragment): Fragment {
+  return part`c.segment = ${segment} and c.run_id >= ${runId} and c.run_id <= ${runId}`;
+}
 
 /** Stores the rows whose lease still holds and answers their leases; the others came from a worker that lost the run. */
 export async function appendLogs(
@@ -27,7 +35,7 @@ export async function appendLogs(
            with ordinality as g (run_id, lease_id, lines, packed, pack, weight, count, place)
     ),
     held as (
-      select r.segment, r.run_id, r.lease_id, r.job_id, r.lane_id, r.worker_id, r.attempt,
+      select r.segment, r.run_id, r.lease_id, r.job_id, r.lane_id, r.worker_id, r.attempt, r.started_at,
              g.lines, g.packed, g.pack, g.weight, g.count, g.place
       from given g
       join punctual.running r on r.segment = ${segment}::smallint and r.run_id = g.run_id and r.lease_id = g.lease_id
@@ -40,9 +48,11 @@ export async function appendLogs(
       left join lateral (
         select c.chunk, c.weight, c.dropped, c.created_at
         from punctual.log_chunks c
-        where c.segment = ${segment}::smallint and c.run_id = h.run_id and c.attempt = h.attempt
-          and c.created_at > now() - interval '2 days'
-        order by c.chunk desc
+        where ${ofRun(part`${segment}::smallint`, part`h.run_id`)} and c.attempt = h.attempt
+          -- None is older than the attempt; nearly all are of today.
+          and c.created_at > greatest(h.started_at - interval '10 minutes', now() - interval '2 days')
+          and c.created_at < now() + interval '1 minute'
+        order by c.run_id desc, c.chunk desc
         limit 1
       ) last on true
       order by h.place
@@ -76,8 +86,9 @@ export async function appendLogs(
       update punctual.log_chunks c
       set dropped = c.dropped + o.count
       from over o
-      where c.segment = ${segment}::smallint and c.run_id = o.run_id and c.chunk = o.last_chunk and c.created_at = o.last_at
-        and c.dropped is not null
+      -- The array is known before: rows are looked up by it, however few there were when this was planned.
+      where c.chunk = any (array(select m.last_chunk from over m)) and c.dropped is not null
+        and c.segment = ${segment}::smallint and c.run_id = o.run_id and c.chunk = o.last_chunk and c.created_at = o.last_at
     )
     select distinct run_id, lease_id
     from held`);
@@ -100,9 +111,9 @@ export async function listLogs(
 ): Promise<LogLines> {
   const rows = await db.query<ChunkRow>(sql`
     select chunk, attempt, lines, packed, dropped, created_at
-    from punctual.log_chunks
-    where segment = ${segmentOf(runId)}::smallint and run_id = ${runId} and chunk > ${page.after ?? '0'}::bigint and is_error is null
-    order by chunk
+    from punctual.log_chunks c
+    where ${ofRun(part`${segmentOf(runId)}::smallint`, part`${runId}::uuid`)} and c.chunk > ${page.after ?? '0'}::bigint and c.is_error is null
+    order by c.run_id, c.chunk
     limit ${page.limit}`);
   return { lines: rows.flatMap(linesOf), last: rows.at(-1)?.chunk ?? null, more: rows.length === page.limit };
 }
@@ -145,15 +156,19 @@ export async function newsOf(
     select *
     from (
       select w.run_id,
-             exists (
-               select from punctual.log_chunks c
-               where c.segment = w.segment and c.run_id = w.run_id and c.chunk > w.after and c.is_error is null
+             (
+               select true
+               from punctual.log_chunks c
+               where ${ofRun(part`w.segment`, part`w.run_id`)} and c.chunk > w.after and c.is_error is null
                  and c.created_at > now() - interval '10 minutes'
-             ) as fresh,
-             exists (
-               select from punctual.ended_runs e
-               where e.segment = w.segment and e.run_id = w.run_id and e.ended_at > now() - interval '10 minutes'
-             ) as ended
+               order by c.run_id, c.chunk
+               limit 1
+             ) is not null as fresh,
+             (
+               select true
+               from punctual.ended_runs e
+               where e.segment = w.segment and e.ended_at > now() - interval '10 minutes' and ${theOne(part`e.run_id`, part`w.run_id`)}
+             ) is not null as ended
       from unnest(${watched.map(({ run_id }) => segmentOf(run_id))}::smallint[], ${watched.map(({ run_id }) => run_id)}::uuid[],
                   ${watched.map(({ after }) => after)}::bigint[]) as w (segment, run_id, after)
     ) n
