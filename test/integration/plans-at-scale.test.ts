@@ -13,7 +13,8 @@ import { type Database, openDatabase } from '@punctual/server/internal/store/dat
 import { createJobs } from '@punctual/server/internal/store/jobs';
 import { appendLogs } from '@punctual/server/internal/store/logs';
 import { setLaneLimit } from '@punctual/server/internal/store/queues';
-import { type Settlement, settleRuns } from '@punctual/server/internal/store/settle';
+import { getRun } from '@punctual/server/internal/store/runs';
+import { readFailing, type Settlement, settleRuns } from '@punctual/server/internal/store/settle';
 import { sql } from '@punctual/server/internal/store/sql';
 import { registerSession } from '@punctual/server/internal/store/workers';
 import { type Book, echoWorker, openBook } from '../support/book.ts';
@@ -113,6 +114,23 @@ const statements: Record<string, { prepare: () => Promise<Statement> }> = {
       const lines = [{ at: '2026-01-01T00:00:00.000Z', level: 'info' as const, message: 'a' }];
       const packed = packLogs(runs.map(({ run_id }) => ({ run_id, lease_id, lines })));
       return async () => (await appendLogs(db, segment, packed)).size;
+    },
+  },
+  'reading what failed': {
+    prepare: async () => {
+      const { runs, lease_id } = await claimed();
+      const leases = runs.map(({ run_id }) => ({ run_id, lease_id }));
+      return async () => (await readFailing(db, segment, leases)).length;
+    },
+  },
+  'showing runs': {
+    prepare: async () => {
+      const { runs } = await claimed();
+      return async () => {
+        const shown = [];
+        for (const { run_id } of runs) shown.push(await getRun(db, run_id));
+        return shown.filter((run) => run !== null).length;
+      };
     },
   },
   'settling failures': {

@@ -6,7 +6,7 @@ import type { Queryable } from './database.ts';
 import { jobConditions, laneConditions } from './filters.ts';
 import { lower, type Page, type PageRequest, readPage, rowsPerSegment } from './pages.ts';
 import { isSealedIn } from './sealed.ts';
-import { type Fragment, join, part, sql } from './sql.ts';
+import { type Fragment, join, joinJob, part, sql } from './sql.ts';
 
 interface RunRow
   extends Omit<
@@ -79,11 +79,14 @@ const withJobAndLane = part`
   join punctual.lanes l on l.lane_id = r.lane_id`;
 
 export async function getRun(db: Queryable, runId: string, show: Show = hidden): Promise<Run | null> {
+  const segment = segmentOf(runId);
   const one = (table: Table): Fragment =>
-    part`(${tables[table]} where r.segment = ${segmentOf(runId)}::smallint and r.run_id = ${runId})`;
+    part`(${tables[table]} where r.segment = ${segment}::smallint and r.run_id = ${runId})`;
   const rows = await db.query<RunRow>(sql`
     select ${runColumns}
-    from (${join(allTables.map(one), ' union all ', part``)}) r ${withJobAndLane}`);
+    from (${join(allTables.map(one), ' union all ', part``)}) r
+    ${joinJob(segment, part`r.job_id`, part`j.*`)}
+    join punctual.lanes l on l.lane_id = r.lane_id`);
   return rows[0] === undefined ? null : toRun(rows[0], show);
 }
 

@@ -350,6 +350,8 @@ export async function readFailing(db: Queryable, segment: number, leases: readon
            coalesce(c.snoozes, 0) as snoozes
     from unnest(${leases.map((lease) => lease.run_id)}::uuid[], ${leases.map((lease) => lease.lease_id)}::uuid[]) as l (run_id, lease_id)
     join punctual.running r on r.segment = ${segment}::smallint and r.run_id = l.run_id and r.lease_id = l.lease_id
-    join punctual.jobs j on j.segment = r.segment and j.job_id = r.job_id
-    left join punctual.checkpoints c on c.segment = ${segment}::smallint and c.run_id = r.run_id`);
+    ${joinJob(segment, part`r.job_id`, part`j.max_retries, j.backoff, j.concurrency_key, j.run_timeout_ms`)}
+    left join lateral (
+      select c.snoozes from punctual.checkpoints c where c.segment = ${segment}::smallint and ${theOne(part`c.run_id`, part`r.run_id`)}
+    ) c on true`);
 }
