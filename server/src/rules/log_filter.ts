@@ -5,11 +5,10 @@
 // It is a Bloom filter in blocks: a word has a block, and some bits in it. Words stand in it whole and by some of their
 // beginnings, for searches with `*`; the two are not told apart, so `error` may also be found where only `errors` is.
 import type { LogLevel } from '@punctual/contract';
-import { fold, indexWords, type Term, wordsOf } from './log_words.ts';
+import { fold, max_word_chars, type Term, wordsAsked, wordsOf } from './log_words.ts';
 
 /** Of so many characters beginnings are kept; what is asked for is cut to the next shorter one. */
 const beginnings = [3, 5, 8] as const;
-const max_word_chars = 64;
 
 const block_bytes = 64;
 const bits_a_word = 16;
@@ -78,8 +77,8 @@ export class WordSet {
         if (next > 127 || next === escape) return false;
         letter = letters[next] as number;
       } while (letter !== 0);
-      // Whatever is there came with its beginnings.
-      if (!this.#add(hash)) continue;
+      // Also when the word is there: another one may have the same hash, and other beginnings.
+      this.#add(hash);
       if (length > 3) this.#add(three);
       if (length > 5) this.#add(five);
       if (length > 8) this.#add(eight);
@@ -88,23 +87,21 @@ export class WordSet {
   }
 
   #addWord(word: string): void {
-    if (!this.#add(hashOf(word))) return;
+    this.#add(hashOf(word));
     for (const length of beginnings) if (word.length > length) this.#add(hashOf(word.slice(0, length)));
   }
 
-  /** Answers false when it was there. */
-  #add(hash: number): boolean {
+  #add(hash: number): void {
     const mixed = mix(hash) || 1;
     let slot = mixed & (slots - 1);
     for (let there = this.#slots[slot]; there !== 0; there = this.#slots[slot]) {
-      if (there === mixed) return false;
+      if (there === mixed) return;
       slot = (slot + 1) & (slots - 1);
     }
-    if (this.#count === most_words) return true;
+    if (this.#count === most_words) return;
     this.#slots[slot] = mixed;
     this.#hashes[this.#count] = mixed;
     this.#count += 1;
-    return true;
   }
 
   /** The filter of all words since the last one; none are left. */
@@ -141,7 +138,7 @@ export interface Probe {
 
 /** What a filter must admit for one of its lines to fit: the longest words first, which are rarer. */
 export function probesOf(terms: readonly Term[], level: LogLevel | undefined): Probe[] {
-  const asked = indexWords(terms).map(({ word, prefix }) => (prefix ? beginningOf(word) : word));
+  const asked = wordsAsked(terms).map(({ word, prefix }) => (prefix ? beginningOf(word) : word));
   asked.sort((a, b) => b.length - a.length);
   return [...new Set(asked), ...(level === undefined ? [] : [`=${level}`])].map(probeOf);
 }

@@ -1,4 +1,4 @@
-// The index never misses a line that fits, and what is shown of it is short and marked.
+// Filters never deny a line that fits, and what is shown of it is short and marked.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { limits } from '@punctual/contract';
@@ -81,6 +81,16 @@ describe('words', () => {
     for (const word of words)
       assert.ok(admits(filters[0] as Buffer, probesOf([{ text: word, prefix: false }], undefined)[0] as never), word);
     assert.ok(filters.every(({ length }) => length <= 4000));
+  });
+
+  test('a word whose hash another word has is found by its beginning as well', () => {
+    // The two have the same hash (FNV-1a).
+    for (const words of ['costarring liquid', 'liquid costarring', 'größe costarring liquid']) {
+      const { filters } = packLogs([{ ...ids, lines: [logged(words)] }]);
+      for (const beginning of ['liq', 'liqui', 'cos', 'costarri'])
+        for (const probe of probesOf([{ text: beginning, prefix: true }], undefined))
+          assert.ok(admits(filters[0] as Buffer, probe), `${beginning}* in ${words}`);
+    }
   });
 
   test('a filter that was given more words than it has room for denies nothing', () => {

@@ -1,12 +1,12 @@
-// The words of log lines: what the index holds, what a search asks for, and whether a line has it. Pure. Chunks are found by
-// their words in the book (store/log_search.ts); their lines are then judged here. Both use the same words, so a line that
+// The words of log lines: what filters hold (log_filter.ts), what a search asks for, and whether a line has it. Pure. Chunks
+// are found by their filters in the book (store/log_search.ts); their lines are then judged here. Both use the same words, so a line that
 // fits is never missed.
 //
 // A word is a run of letters and digits of any script; everything else separates, also the escape sequences of terminals.
-// Of long words the index holds the beginning.
+// Of long words only the beginning counts for a filter.
 import { limits } from '@punctual/contract';
 
-const max_word_chars = 64;
+export const max_word_chars = 64;
 /** A shorter beginning of a word would fit half of all there are. */
 const min_prefix_chars = 3;
 
@@ -73,7 +73,7 @@ function bareTerm(bare: string): Term {
 }
 
 /** The words that a chunk must hold for one of its lines to fit. */
-export function indexWords(terms: readonly Term[]): { word: string; prefix: boolean }[] {
+export function wordsAsked(terms: readonly Term[]): { word: string; prefix: boolean }[] {
   return terms.flatMap(({ text, prefix }) => {
     const words = wordsOf(text);
     return words.map((word, i) => ({ word, prefix: prefix && i === words.length - 1 }));

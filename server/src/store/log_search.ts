@@ -2,7 +2,7 @@
 // (rules/log_words.ts). Days are read one by one, newest first; within a day what was stored together, by its last chunk,
 // and of that chunks in falling order. What is added meanwhile lies above the place a page has come to and never moves it.
 //
-// A filter is some bits that are looked at: a search through ten million lines reads some ten thousand of them. The chunks of
+// A filter is some bits that are looked at: a search through ten million lines reads some ten thousands of them. The chunks of
 // one run are found by its id and need no filter.
 import type { LogSearchQuery } from '@punctual/contract';
 import { segmentOf } from '../base/ids.ts';
@@ -95,7 +95,7 @@ function isChosen({ job_id, type, queue, user_id, worker_id }: Choice): Fragment
 
 export const highestChunk = '999999999999999999';
 
-/** Where to go on after a chunk; with some lines of it still to come, where `from` it. */
+/** Where to go on after a chunk. */
 export function placeAfter({ last_chunk, chunk }: Pick<FoundChunk, 'last_chunk' | 'chunk'>): ChunkPlace {
   return { below: above(last_chunk), within: chunk };
 }
