@@ -121,6 +121,7 @@ export class Window implements AsyncDisposable {
 
   /** What axe finds against the page that hinders people seriously; a test wants none. Other colours need only contrast. */
   async checkAccess(only?: 'contrast'): Promise<void> {
+    await this.settled();
     if (!(await this.page.evaluate<boolean>('"axe" in globalThis'))) await this.page.evaluate(axe.source);
     const rules = only === 'contrast' ? ['color-contrast'] : undefined;
     const found = await this.page.evaluate(async (runOnly) => {
