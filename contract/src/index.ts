@@ -46,6 +46,7 @@ export * from './key_limits.ts';
 export * from './keys.ts';
 export * from './limits.ts';
 export * from './logs.ts';
+export * from './media.ts';
 export * from './openapi.ts';
 export * from './operations.ts';
 export * from './problem.ts';

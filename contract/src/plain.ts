@@ -9,6 +9,7 @@ export { roleMay } from './access.ts';
 export * from './depth.ts';
 export * from './errors.ts';
 export * from './limits.ts';
+export * from './media.ts';
 export { fillPath } from './route.ts';
 export * from './secrets.ts';
 export * from './traceparent.ts';

@@ -8,7 +8,12 @@
 // which every call has been answered or given up: runs granted in those answers that the worker neither runs nor
 // reports were lost on the way, and the server takes them back at once. For that a call lists all that runs. After an answer
 // with `brief` the list may be left out until a call fails, another server answers, or a heartbeat has passed: a worker with
-// thousands of slots would else say everything again with every call, and the server read it.
+// thousands of slots would else say everything again with every call, and the server read it. After it a call may also name runs
+// that succeeded without a result in `succeeded`, by their lease, instead of giving an outcome for each.
+//
+// Whoever accepts application/vnd.punctual.sync is answered in two parts: a line with the answer, with `batches` instead of `runs`,
+// and after it what each of their runs has for itself (SyncHead, OwnGrant). Runs that are granted together have most in common,
+// and a worker whose leases are kept by one thread while handlers run in another reads each part where it is needed.
 //
 // A worker that says it `waits` is given runs some milliseconds before their time and starts them itself on the millisecond,
 // whatever keeps server, database or network busy just then.
@@ -125,6 +130,13 @@ export const SyncRequest = closed({
     }),
   ),
   outcomes: Type.Optional(Type.Array(Outcome, { maxItems: limits.max_outcomes })),
+  succeeded: Type.Optional(
+    Type.Array(closed({ lease_id: Id, run_ids: Type.Array(Id, { minItems: 1, maxItems: limits.max_outcomes }) }), {
+      maxItems: limits.max_outcomes,
+      description:
+        'Runs that succeeded without a result, by lease: short for as many outcomes. Only after an answer with `brief`',
+    }),
+  ),
   logs: Type.Optional(Type.Array(LogChunk, { maxItems: limits.max_outcomes })),
   checkpoints: Type.Optional(
     Type.Array(NewCheckpoint, {
@@ -212,7 +224,7 @@ export const SyncAnswer = Type.Object({
   brief: Type.Optional(
     Type.Boolean({
       description:
-        'true: calls to this server may leave out `running` until an answer is lost; list it once a heartbeat all the same',
+        'true: calls to this server may leave out `running` until an answer is lost, listing it once a heartbeat all the same, and may use `succeeded`',
     }),
   ),
   describe: Type.Boolean({ description: 'true: send `worker` with the next call; until then no runs are granted' }),
@@ -225,6 +237,23 @@ export const SyncAnswer = Type.Object({
   drain: Type.Boolean({ description: 'true: finish what runs, take nothing new, say goodbye' }),
 });
 export type SyncAnswer = Static<typeof SyncAnswer>;
+
+/** What an attempt may have for itself even if it is granted with others of its kind. */
+type OwnFields = 'job_id' | 'fence' | 'payload' | 'executor' | 'checkpoint' | 'encrypted' | 'traceparent';
+
+/** What the runs of a batch share, unless one of them says otherwise. */
+export type SharedGrant = Omit<Grant, 'run_id' | OwnFields>;
+
+/** Its first part, in one line. */
+export interface SyncHead extends Omit<SyncAnswer, 'runs'> {
+  batches: { run_ids: string[]; alike: SharedGrant }[];
+}
+
+/**
+ * Its second part is an array of these, one for each run of all batches in their order. Of what is shared it holds what is
+ * different, never `lease_id`, `timeout_ms`, `start_in_ms` or `awaited`.
+ */
+export type OwnGrant = Pick<Grant, OwnFields> & Partial<SharedGrant>;
 
 export const Worker = Type.Object(
   {
@@ -299,6 +328,8 @@ export const workerRoutes = {
     access: { role: 'worker', rows: 'all' },
     tag: 'workers',
     summary: 'The whole worker protocol: report, renew, receive',
+    description:
+      'With `accept: application/vnd.punctual.sync` the answer comes in two parts. The first is one line: the answer with `batches` instead of `runs`, each with `run_ids` and what those runs have `alike`. The second, from there to the end, is an array with what each of them has for itself, which goes before what is alike.',
     params: WorkerParams,
     body: SyncRequest,
     success: 200,

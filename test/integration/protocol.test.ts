@@ -1,7 +1,8 @@
 // The worker protocol, call by call: leases, fences, answers that are lost, servers that change.
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
-import type { Grant } from '@punctual/contract';
+import { type Grant, type OwnGrant, type SyncHead, twoPartType } from '@punctual/contract';
 import { Client } from '@punctual/sdk';
 import { eventually } from '../support/eventually.ts';
 import { gate } from '../support/gate.ts';
@@ -190,6 +191,45 @@ describe('the worker protocol', { concurrency: 3 }, () => {
     const again = one(await hand.take());
     assert.deepEqual([again.run_id, again.attempt_number, again.lease_id === run.lease_id], [run_id, 1, false]);
     await hand.call({ outcomes: [outcome(again)] });
+  });
+
+  test('who asks for an answer in two parts gets the same grants; their successes may be named by lease', async () => {
+    await using house = await openHouse();
+    const hand = new Hand(house.url);
+    await hand.call();
+    const jobs = Array.from({ length: 5 }, (_, i) => ({
+      type: 'echo',
+      name: i === 3 ? 'other' : 'one',
+      payload: { i },
+    }));
+    const { jobs: created } = await house.client.jobs.createMany(jobs);
+    const text = await hand.ask(twoPartType, { wait: true });
+    const end = text.indexOf('\n');
+    const { batches } = JSON.parse(text.slice(0, end)) as SyncHead;
+    const own = JSON.parse(text.slice(end)) as OwnGrant[];
+    const runs = batches
+      .flatMap(({ run_ids, alike }) => run_ids.map((run_id) => ({ run_id, ...alike })))
+      .map((run, i) => ({ ...run, ...own[i] }));
+    assert.deepEqual(
+      runs.map(({ run_id, name, type, payload }) => ({ run_id, name, type, payload })),
+      created.map(({ run_id }, i) => ({ run_id, ...jobs[i] })),
+    );
+    assert.equal(batches.length, 1);
+    const [first, ...rest] = runs.map(({ run_id }) => run_id) as [string, ...string[]];
+    const { lease_id } = batches[0]?.alike ?? { lease_id: '' };
+    const stale = { lease_id: randomUUID(), run_ids: [first] };
+    const { refused } = await hand.call({ succeeded: [{ lease_id, run_ids: rest }, stale], running: [first] });
+    assert.deepEqual(refused, [{ run_id: first, lease_id: stale.lease_id, code: 'lease_lost' }]);
+    assert.deepEqual(
+      [await house.count('ended_runs', "where status = 'SUCCESS'"), await house.count('running')],
+      [4, 1],
+    );
+    // A second time it is the same.
+    assert.deepEqual((await hand.call({ succeeded: [{ lease_id, run_ids: [...rest, first] }] })).refused, []);
+    assert.deepEqual([await house.count('ended_runs'), await house.count('running')], [5, 0]);
+    const many = { lease_id, run_ids: Array.from({ length: 4000 }, () => first) };
+    await assert.rejects(hand.call({ succeeded: [many, { lease_id, run_ids: [first] }] }), { code: 'invalid_input' });
+    await assert.rejects(hand.call({ succeeded: [{ lease_id, run_ids: [] }] }), { code: 'invalid_input' });
   });
 
   test('a grant on its way through an older call is not taken back', async () => {

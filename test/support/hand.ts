@@ -2,6 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Grant, Outcome, Problem, SyncAnswer, SyncRequest } from '@punctual/contract';
 
+type HandRequest = Partial<SyncRequest> & { url?: string; signal?: AbortSignal };
+
 export class Hand {
   readonly id: string;
   readonly url: string;
@@ -26,7 +28,15 @@ export class Hand {
   }
 
   /** One call, by default one that does not wait and follows all earlier ones. */
-  async call(request: Partial<SyncRequest> & { url?: string; signal?: AbortSignal } = {}): Promise<SyncAnswer> {
+  async call(request: HandRequest = {}): Promise<SyncAnswer> {
+    const answer = JSON.parse(await this.ask('application/json', request)) as SyncAnswer;
+    // A server that does not know the session asks what the worker is.
+    if (answer.describe) this.#described = false;
+    return answer;
+  }
+
+  /** The same, with the answer as text of this kind. */
+  async ask(accept: string, request: HandRequest = {}): Promise<string> {
     const { url = this.url, signal, ...rest } = request;
     this.n++;
     const body: SyncRequest = {
@@ -55,16 +65,14 @@ export class Hand {
     this.#described = true;
     const response = await fetch(`${url}/workers/${this.id}/sync`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', accept },
       body: JSON.stringify(body),
       ...(signal === undefined ? {} : { signal }),
     });
-    const answer = (await response.json()) as SyncAnswer | Problem;
+    const text = await response.text();
     if (response.status !== 200)
-      throw Object.assign(new Error(`sync answered ${response.status}`), { code: (answer as Problem).code });
-    // A server that does not know the session asks what the worker is.
-    if ((answer as SyncAnswer).describe) this.#described = false;
-    return answer as SyncAnswer;
+      throw Object.assign(new Error(`sync answered ${response.status}`), { code: (JSON.parse(text) as Problem).code });
+    return text;
   }
 
   /** Waits until it is granted at least one run. */

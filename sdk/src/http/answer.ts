@@ -21,6 +21,7 @@ type Part = 'head' | 'body' | 'chunk_size' | 'chunk' | 'chunk_end' | 'trailer' |
 
 const patterns = {
   'content-length': /\r\ncontent-length:[ \t]*(\d+)[ \t]*(?:\r\n|$)/i,
+  'content-type': /\r\ncontent-type:[ \t]*([^\r\n]*)/i,
   'transfer-encoding': /\r\ntransfer-encoding:[ \t]*([^\r\n]*)/i,
   date: /\r\ndate:[ \t]*([^\r\n]*)/i,
   connection: /\r\nconnection:[ \t]*([^\r\n]*)/i,

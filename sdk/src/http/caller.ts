@@ -49,6 +49,8 @@ export interface CallerOptions {
   maxSockets: number;
   /** Sent as a bearer, instead of what the URL says about who calls. */
   apiKey?: string | undefined;
+  /** Which kinds of answers it can read; JSON unless given. */
+  accept?: string | undefined;
 }
 
 export interface Request {
@@ -85,17 +87,17 @@ export class HttpCaller {
     this.#options = options;
     this.#prefix = url.pathname.replace(/\/$/, '');
     this.authorization = options.apiKey === undefined ? authorization(url) : `Bearer ${options.apiKey}`;
-    this.#headers = `host: ${url.host}\r\naccept: application/json\r\n${this.authorization === '' ? '' : `authorization: ${this.authorization}\r\n`}`;
+    this.#headers = `host: ${url.host}\r\naccept: ${options.accept ?? 'application/json'}\r\n${this.authorization === '' ? '' : `authorization: ${this.authorization}\r\n`}`;
     const host = url.hostname.replace(/^\[|\]$/g, '');
     this.#pool = new Pool({ secure, host, port: Number(url.port) || (secure ? 443 : 80) }, options.maxSockets);
   }
 
   /** Sends a request and returns the parsed body of a 2xx answer. */
   async send(request: Request): Promise<unknown> {
-    const text = await this.sendForText(request);
-    if (text === '') return undefined;
+    const { body } = await this.sendForBody(request);
+    if (body.length === 0) return undefined;
     try {
-      return JSON.parse(text);
+      return JSON.parse(body.toString());
     } catch (cause) {
       throw answerError(this.#where(request), { status: 200, value: undefined, retryAfter: undefined, cause });
     }
@@ -103,6 +105,11 @@ export class HttpCaller {
 
   /** Sends a request, again if that is safe and worth it, and returns the body of a 2xx answer as text. */
   async sendForText(request: Request): Promise<string> {
+    return (await this.sendForBody(request)).body.toString();
+  }
+
+  /** The same, for whoever reads the body otherwise. */
+  async sendForBody(request: Request): Promise<RawAnswer> {
     const repeatable = request.method === 'GET' || request.headers?.['idempotency-key'] !== undefined;
     const message = this.#write(request);
     const policy = request.retry ?? this.#options.retry;
@@ -128,7 +135,7 @@ export class HttpCaller {
     this.#pool.close(new PunctualError('unreachable', { detail: `The client of ${this.url} was closed.` }));
   }
 
-  async #sendOnce(request: Request, message: { text: string; isAscii: boolean }): Promise<string> {
+  async #sendOnce(request: Request, message: { text: string; isAscii: boolean }): Promise<RawAnswer> {
     if (this.#closed) throw new PunctualError('unreachable', { detail: `The client of ${this.url} was closed.` });
     const timeoutMs = request.timeoutMs ?? this.#options.timeoutMs;
     let answer: RawAnswer;
@@ -141,7 +148,7 @@ export class HttpCaller {
     }
     const { status, head, body } = answer;
     this.#clock.heard(head);
-    if (status >= 200 && status < 300) return body.toString();
+    if (status >= 200 && status < 300) return answer;
     throw answerError(this.#where(request), { status, value: parsed(body), retryAfter: headerOf(head, 'retry-after') });
   }
 

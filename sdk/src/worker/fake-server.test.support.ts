@@ -14,6 +14,7 @@ import {
   type SyncAnswer,
   type SyncRequest,
   toProblem,
+  twoPartType,
 } from '@punctual/contract';
 
 /** What a test does to a call instead of answering it; `cut` applies the call and loses the answer. */
@@ -48,6 +49,8 @@ export class FakeServer {
   overcommits = false;
   /** Answer every call at once. */
   isHasty = false;
+  /** Knows neither answers in two parts nor calls that leave things out. */
+  isOld = false;
   slots = 0;
   byes = 0;
   mischief: (call: SeenCall) => Mischief | null = () => null;
@@ -59,7 +62,7 @@ export class FakeServer {
     this.#http = http.createServer((request, response) => void this.#serve(request, response));
   }
 
-  static async open(settings: { leaseMs?: number; heartbeatMs?: number } = {}): Promise<FakeServer> {
+  static async open(settings: { leaseMs?: number; heartbeatMs?: number; isOld?: boolean } = {}): Promise<FakeServer> {
     const server = Object.assign(new FakeServer(), settings);
     await server.listen(0);
     return server;
@@ -149,10 +152,13 @@ export class FakeServer {
         .writeHead(error.status, { 'content-type': 'application/problem+json' })
         .end(JSON.stringify(toProblem(error)));
     } else {
+      const inTwo = !this.isOld && (request.headers.accept ?? '').includes(twoPartType);
       this.#park({
         call,
         answer: () =>
-          response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(this.#answer(call))),
+          response
+            .writeHead(200, { 'content-type': inTwo ? twoPartType : 'application/json' })
+            .end(inTwo ? inTwoParts(this.#answer(call)) : JSON.stringify(this.#answer(call))),
       });
     }
     this.#look();
@@ -160,7 +166,10 @@ export class FakeServer {
 
   #apply(call: SeenCall): void {
     if (call.worker !== undefined) this.slots = call.worker.slots;
-    for (const outcome of call.outcomes ?? []) {
+    const succeeded = (call.succeeded ?? []).flatMap(({ lease_id, run_ids }) =>
+      run_ids.map((run_id): Outcome => ({ run_id, lease_id, status: 'SUCCESS' })),
+    );
+    for (const outcome of [...(call.outcomes ?? []), ...succeeded]) {
       this.held.delete(outcome.run_id);
       this.outcomes.push(outcome);
     }
@@ -191,6 +200,7 @@ export class FakeServer {
       lease_ms: this.leaseMs,
       margin_ms: this.leaseMs / 4,
       heartbeat_ms: this.heartbeatMs,
+      ...(this.isOld ? {} : { brief: this.slots > 0 }),
       describe: this.slots === 0,
       runs,
       cancel: this.cancel.splice(0),
@@ -208,6 +218,18 @@ export class FakeServer {
   #look(): void {
     for (const watcher of [...this.#watchers]) watcher();
   }
+}
+
+/** Each run as a batch of its own, and the answer on one line. */
+function inTwoParts({ runs, ...answer }: SyncAnswer): string {
+  const batches = runs.map(
+    ({ run_id, job_id, fence, payload, executor, checkpoint, encrypted, traceparent, ...alike }) => ({
+      batch: { run_ids: [run_id], alike },
+      own: { job_id, fence, payload, executor, checkpoint, encrypted, traceparent },
+    }),
+  );
+  const head = JSON.stringify({ ...answer, batches: batches.map(({ batch }) => batch) });
+  return `${head}\n${JSON.stringify(batches.map(({ own }) => own))}`;
 }
 
 /** A promise and what settles it. */

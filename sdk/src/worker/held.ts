@@ -1,6 +1,6 @@
 // The runs a worker's session holds, in the protocol thread: found by number or by id, with the time after which a handler
 // that never answers is given up. Also counts the slots taken by handlers that outlived their run. protocol.ts owns it.
-import type { Grant } from '@punctual/contract';
+import type { LeasedRuns } from './sync-answer.ts';
 
 /** The main thread enforces timeouts; when even that does not happen, it is blocked, and the thread does it this much later. */
 const blocked_slack_ms = 2_000;
@@ -42,24 +42,19 @@ export class HeldRuns {
   }
 
   /** Numbers new runs in order and returns the number of the first. */
-  add(grants: readonly Grant[], now: number, graceMs: number): number {
+  add(leased: readonly LeasedRuns[], now: number, graceMs: number): number {
     const first = this.#nextKey;
-    for (const { run_id, lease_id, timeout_ms, start_in_ms = 0, awaited = false } of grants) {
+    for (const { run_ids, lease } of leased) {
+      const { lease_id, timeout_ms, start_in_ms = 0, awaited = false } = lease;
       const giveUpAt = now + start_in_ms + timeout_ms + graceMs + blocked_slack_ms;
-      const run = {
-        key: this.#nextKey,
-        run_id,
-        lease_id,
-        giveUpAt,
-        reported: false,
-        awaited,
-        cancelTold: false,
-        inFlight: 0,
-      };
-      this.#nextKey += 1;
-      this.#byKey.set(run.key, run);
-      this.#byId.set(run_id, run);
       if (giveUpAt < this.#nextGiveUpAt) this.#nextGiveUpAt = giveUpAt;
+      for (const run_id of run_ids) {
+        const key = this.#nextKey;
+        const run = { key, run_id, lease_id, giveUpAt, reported: false, awaited, cancelTold: false, inFlight: 0 };
+        this.#nextKey += 1;
+        this.#byKey.set(key, run);
+        this.#byId.set(run_id, run);
+      }
     }
     return first;
   }

@@ -1,6 +1,7 @@
 // What the main thread (handlers) and the protocol thread say to each other. Runs are named by small numbers, texts are
 // finished JSON and lists are parallel arrays, because copying objects between threads would cost more than the runs.
 import type { WorkerDescription } from '@punctual/contract';
+import type { SyncBody } from './sync-answer.ts';
 
 export interface ThreadOptions {
   url: string;
@@ -39,8 +40,8 @@ export interface Report {
 export type ToThread = Report | { kind: 'drain' } | { kind: 'bye' };
 
 export type FromThread =
-  /** New runs: `text` is the answer that granted them, which came `at`; they are numbered from `firstKey`. */
-  | { kind: 'runs'; firstKey: number; text: string; at: number }
+  /** New runs: `body` is the answer that granted them, which came `at`; they are numbered from `firstKey`. */
+  | { kind: 'runs'; firstKey: number; body: SyncBody; at: number }
   | { kind: 'abort'; reason: AbortReason; keys: number[]; message?: string }
   /** Chunks of lines that were taken by the server or dropped: their room is free again. */
   | { kind: 'logs_done'; keys: number[]; chars: number[] }

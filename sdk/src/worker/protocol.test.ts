@@ -5,7 +5,9 @@ import { test } from 'node:test';
 import { type Grant, PunctualError, type SyncAnswer, type SyncRequest } from '@punctual/contract';
 import type { FromThread, Report } from './messages.ts';
 import { emptyReport } from './outbox.ts';
+import { plainSuccess } from './outcome.ts';
 import { Protocol } from './protocol.ts';
+import type { SyncBody } from './sync-answer.ts';
 
 interface HandCall {
   request: SyncRequest;
@@ -34,7 +36,7 @@ class Hand {
     this.protocol.start();
   }
 
-  readonly #call = (json: string): Promise<string> =>
+  readonly #call = (json: string): Promise<SyncBody> =>
     new Promise((resolve, reject) => {
       const base = {
         server_id: 's',
@@ -47,7 +49,8 @@ class Hand {
         refused: [],
         drain: false,
       };
-      const answer = (fields: Partial<SyncAnswer> = {}): void => resolve(JSON.stringify({ ...base, ...fields }));
+      const answer = (fields: Partial<SyncAnswer> = {}): void =>
+        resolve({ bytes: Buffer.from(JSON.stringify({ ...base, ...fields })), parts: 1 });
       this.#calls.push({ request: JSON.parse(json) as SyncRequest, answer, fail: reject });
       if (this.#isOver) answer();
       this.#wake();
@@ -265,5 +268,39 @@ test('what runs is listed once a heartbeat all the same', async () => {
   }
   assert.ok(left > 0);
   assert.ok(performance.now() - from >= 60);
+  hand.end();
+});
+
+test('successes without a result are named by their lease to a server that has said it may be so, and in full to any other', async () => {
+  const hand = new Hand(60_000, 10);
+  const lease_id = randomUUID();
+  const runs = [1, 2, 3, 4].map(() => ({ ...grant(), lease_id }));
+  const ids = runs.map(({ run_id }) => run_id);
+  const full = (id: number) => ({ run_id: ids[id], lease_id, status: 'SUCCESS' });
+  (await hand.next()).answer({ runs });
+  const listening = await hand.next();
+  hand.report({ keys: [1], outcomes: [plainSuccess] });
+  const unknown = await hand.next();
+  assert.deepEqual([unknown.request.outcomes, unknown.request.succeeded], [[full(0)], undefined]);
+  unknown.answer({ brief: true });
+  listening.answer({ brief: true });
+  const again = await hand.next();
+  hand.report({ keys: [2, 3], outcomes: [plainSuccess, plainSuccess] });
+  const known = await hand.next();
+  assert.deepEqual(
+    [known.request.outcomes, known.request.succeeded],
+    [undefined, [{ lease_id, run_ids: ids.slice(1, 3) }]],
+  );
+  // A server that does not know it refuses the whole call.
+  known.fail(new PunctualError('invalid_input'));
+  again.answer({ brief: true });
+  const seen: unknown[] = [];
+  while (seen.length < 2) {
+    const { request, answer } = await hand.next();
+    assert.equal(request.succeeded, undefined);
+    seen.push(...(request.outcomes ?? []));
+    answer();
+  }
+  assert.deepEqual(seen, [full(1), full(2)]);
   hand.end();
 });

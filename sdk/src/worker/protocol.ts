@@ -15,16 +15,16 @@
 // aborted a margin before its end, nothing of it is reported, and a new session begins. Handlers that go on at the true
 // end are killed with the process if that was asked for: no work continues past its lease.
 import { performance } from 'node:perf_hooks';
-import type { SyncAnswer } from '@punctual/contract';
 import { PunctualError } from '@punctual/contract/plain';
 import { Caution } from './caution.ts';
 import { RunAbortedError } from './errors.ts';
 import { HeldRuns } from './held.ts';
 import type { AbortReason, FromThread, Report, ThreadOptions, WorkerEvent } from './messages.ts';
-import { failureText, plainSuccess, successText } from './outcome.ts';
+import { failureText } from './outcome.ts';
 import { Reachability } from './reachability.ts';
 import { type OpenCall, Session } from './session.ts';
 import { sharedNow } from './shared-clock.ts';
+import { type Heard, readLeases, type SyncBody } from './sync-answer.ts';
 import { syncText } from './sync-text.ts';
 import { type Item, Unsent } from './unsent.ts';
 
@@ -48,7 +48,7 @@ const bye_patience_ms = 5_000;
 const notice_ms = 1_000;
 
 export interface ProtocolDeps {
-  call: (json: string, options: { signal: AbortSignal; timeoutMs: number }) => Promise<string>;
+  call: (json: string, options: { signal: AbortSignal; timeoutMs: number }) => Promise<SyncBody>;
   toMain: (message: FromThread) => void;
   kill: () => void;
 }
@@ -101,9 +101,7 @@ export class Protocol {
       run.reported = true;
       if (run.awaited) this.#gatherUntil = 0;
       else if (this.#unsent.length === 0) this.#gatherUntil = performance.now() + gather_ms;
-      const said = outcomes[i] as string;
-      const text = said === plainSuccess ? successText(run, undefined) : said;
-      this.#unsent.push({ key, kind: 'outcome', text });
+      this.#unsent.push({ key, kind: 'outcome', text: outcomes[i] as string });
     });
     for (const key of stuck) this.#held.markOutlived(key);
     if (stuck.length > 0) this.#redescribe();
@@ -222,7 +220,8 @@ export class Protocol {
     const describes = this.#describe;
     const lists = this.#listedTo === null || describes || bye || now >= this.#listedAt + this.#heartbeatMs;
     if (lists) this.#listedAt = now;
-    const call = session.begin({ sentAt: now, items, wait, bye, describes, lists, losses: this.#losses });
+    const terse = this.#listedTo !== null;
+    const call = session.begin({ sentAt: now, items, wait, bye, describes, lists, losses: this.#losses, terse });
     for (const { key, kind } of items) {
       const run = this.#held.get(key);
       if (kind !== 'outcome' && run !== undefined) run.inFlight += 1;
@@ -232,20 +231,21 @@ export class Protocol {
     this.#news = false;
     this.#describe = false;
     this.#deps.call(json, { signal: call.controller.signal, timeoutMs: call_timeout_ms }).then(
-      (text) => this.#answered(session, call, text),
+      (body) => this.#answered(session, call, body),
       (error: unknown) => this.#failed(session, call, error),
     );
   }
 
-  #answered(session: Session, call: OpenCall, text: string): void {
+  #answered(session: Session, call: OpenCall, body: SyncBody): void {
     if (session !== this.#session || !session.open.delete(call.n)) return;
-    let answer: SyncAnswer;
+    let heard: Heard;
     try {
-      answer = JSON.parse(text) as SyncAnswer;
+      heard = readLeases(body);
     } catch (error) {
       session.open.set(call.n, call);
       return this.#failed(session, call, error);
     }
+    const { answer } = heard;
     const isFirst = session.leaseUntil === null;
     session.renew(call.sentAt, answer);
     // After a freeze the answer may be read before the timer notices that the lease is over.
@@ -259,12 +259,12 @@ export class Protocol {
     this.#reach.answered(performance.now());
     if (isFirst) this.#tell({ type: 'connected', server_id: answer.server_id, session_id: session.id });
     if (call.bye) return this.#end();
-    this.#follow(call, answer, text);
+    this.#follow(call, heard, body);
     this.#pump();
   }
 
   /** Whether calls from now on may leave out what runs: this server has read it, and has missed nothing since. */
-  #noteListed({ lists, losses }: OpenCall, { server_id, brief = false }: SyncAnswer): void {
+  #noteListed({ lists, losses }: OpenCall, { server_id, brief = false }: Heard['answer']): void {
     if (!brief || (this.#listedTo !== null && this.#listedTo !== server_id)) this.#listedTo = null;
     else if (lists && losses === this.#losses) this.#listedTo = server_id;
   }
@@ -275,13 +275,14 @@ export class Protocol {
     this.#listedTo = null;
   }
 
-  #follow(call: OpenCall, answer: SyncAnswer, text: string): void {
+  #follow(call: OpenCall, heard: Heard, body: SyncBody): void {
     const now = performance.now();
-    if (answer.runs.length > 0) {
-      const firstKey = this.#held.add(answer.runs, now, this.#options.stopGraceMs);
-      this.#deps.toMain({ kind: 'runs', firstKey, text, at: sharedNow() });
+    const { answer } = heard;
+    if (heard.runs > 0) {
+      const firstKey = this.#held.add(heard.leased, now, this.#options.stopGraceMs);
+      this.#deps.toMain({ kind: 'runs', firstKey, body, at: sharedNow() });
     }
-    this.#planQuiet(call, answer, now);
+    this.#planQuiet(call, heard, now);
     for (const { run_id, lease_id, reason } of answer.cancel) {
       const run = this.#held.find({ run_id, lease_id });
       if (run === undefined || run.cancelTold || run.reported) continue;
@@ -308,19 +309,19 @@ export class Protocol {
   }
 
   /** What is refused is told to the main thread as a lost lease. */
-  #checkpointsDone(call: OpenCall, answer: SyncAnswer): void {
+  #checkpointsDone(call: OpenCall, answer: Heard['answer']): void {
     const lost = new Set(answer.refused.map((refused) => this.#held.find(refused)?.key));
     const keys = call.items.flatMap(({ kind, key }) => (kind === 'checkpoint' && !lost.has(key) ? [key] : []));
     if (keys.length > 0) this.#deps.toMain({ kind: 'checkpoints_done', keys });
   }
 
   /** When the next call that only waits may leave. */
-  #planQuiet(call: OpenCall, answer: SyncAnswer, now: number): void {
-    const isIdle = answer.runs.length + answer.cancel.length + call.items.length === 0 && this.#session.open.size === 0;
+  #planQuiet(call: OpenCall, { answer, runs }: Heard, now: number): void {
+    const isIdle = runs + answer.cancel.length + call.items.length === 0 && this.#session.open.size === 0;
     const isHasty = call.wait && isIdle && now - call.sentAt < this.#restMs + hasty_ms;
     this.#restMs = isHasty ? Math.min(max_rest_ms, this.#restMs * 2 + 1) : 0;
     const delay = this.#held.size >= this.#slots ? full_delay_ms : this.#isShort ? quiet_delay_ms : 0;
-    this.#quietAt = now + (answer.runs.length > 0 ? delay : this.#restMs);
+    this.#quietAt = now + (runs > 0 ? delay : this.#restMs);
   }
 
   /** What the call carried was taken, or is to be sent again. */

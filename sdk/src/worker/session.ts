@@ -18,6 +18,8 @@ export interface OpenCall {
   /** It lists what runs; how many answers had been lost by then. */
   lists: boolean;
   losses: number;
+  /** It goes to a server that understands `succeeded`. */
+  terse: boolean;
   controller: AbortController;
 }
 

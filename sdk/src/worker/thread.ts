@@ -1,6 +1,7 @@
 // The entry of the protocol thread: joins protocol.ts to the HTTP caller and to the main thread. Started by worker.ts.
 import { parentPort, workerData } from 'node:worker_threads';
-import { fillPath, routes } from '@punctual/contract/plain';
+import { fillPath, routes, twoPartType } from '@punctual/contract/plain';
+import { headerOf } from '../http/answer.ts';
 import { HttpCaller, retryPolicy } from '../http/caller.ts';
 import type { ThreadOptions, ToThread } from './messages.ts';
 import { Protocol } from './protocol.ts';
@@ -15,13 +16,23 @@ const caller = new HttpCaller({
   retry: retryPolicy(false),
   maxSockets: 8,
   apiKey: options.apiKey,
+  accept: `${twoPartType}, application/json`,
 });
 const path = fillPath(routes.syncWorker.path, { worker_id: options.workerId });
 
 const protocol = new Protocol(options, {
-  call: (json, { signal, timeoutMs }) =>
-    caller.sendForText({ method: routes.syncWorker.method, path, json, signal, timeoutMs }),
+  call: async (json, { signal, timeoutMs }) => {
+    const { method } = routes.syncWorker;
+    const { head, body } = await caller.sendForBody({ method, path, json, signal, timeoutMs });
+    return { bytes: body, parts: headerOf(head, 'content-type')?.startsWith(twoPartType) === true ? 2 : 1 };
+  },
   toMain: (message) => {
+    if (message.kind === 'runs') {
+      // A copy of just these bytes, which then changes hands: what it was cut from may hold other answers.
+      const bytes = new Uint8Array(message.body.bytes);
+      port.postMessage({ ...message, body: { ...message.body, bytes } }, [bytes.buffer]);
+      return;
+    }
     port.postMessage(message);
     if (message.kind !== 'gone') return;
     caller.close();

@@ -9,6 +9,7 @@ const max_call_chars = 4 * 1024 * 1024;
 export interface Item {
   key: number;
   kind: 'outcome' | 'log' | 'checkpoint' | 'progress';
+  /** JSON, or of an outcome `plainSuccess`. */
   text: string;
 }
 

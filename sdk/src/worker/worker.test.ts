@@ -162,7 +162,7 @@ test('an outcome whose answer was lost is sent again', async () => {
 });
 
 test('a call that waits is overtaken by a newer one, and calls are numbered and concluded', async () => {
-  await using server = await FakeServer.open();
+  await using server = await FakeServer.open({ isOld: true });
   const { handler, started } = patient();
   const end = deferred<void>();
   await using _ = await startWorker(server, (run, ctx) => (run.payload === 'quick' ? end.promise : handler(run, ctx)), {
@@ -182,7 +182,7 @@ test('a call that waits is overtaken by a newer one, and calls are numbered and 
 });
 
 test('a run whose outcome is in an unanswered call is still listed as running by the next call', async () => {
-  await using server = await FakeServer.open({ heartbeatMs: 100, leaseMs: 60_000 });
+  await using server = await FakeServer.open({ heartbeatMs: 100, leaseMs: 60_000, isOld: true });
   await using _ = await startWorker(server, async () => 'done', { slots: 2 });
   server.mischief = (call) => ((call.outcomes ?? []).length > 0 ? 'silence' : null);
   const run = server.submit();

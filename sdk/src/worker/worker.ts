@@ -2,7 +2,7 @@
 // protocol runs in a thread of its own (protocol.ts), so that a handler that blocks the event loop cannot stop heartbeats.
 // `start()` takes work until `stop()`, which waits for what is running and then says goodbye.
 import { Worker as Thread } from 'node:worker_threads';
-import type { Executor, Grant, RunArtifact, SyncAnswer, WorkerDescription } from '@punctual/contract';
+import type { Executor, Grant, RunArtifact, WorkerDescription } from '@punctual/contract';
 import type { ArtifactSource } from '../artifact-source.ts';
 import { Client } from '../client.ts';
 import type { JobDefinition } from '../define-job.ts';
@@ -20,6 +20,7 @@ import type { LogRoom } from './run-log.ts';
 import { type Secrets, secretsOf } from './secrets.ts';
 import { sharedNow } from './shared-clock.ts';
 import { drainOnSignals } from './signals.ts';
+import { readGrants } from './sync-answer.ts';
 import { Unstarted } from './unstarted.ts';
 
 const default_stop_grace_ms = 10_000;
@@ -209,7 +210,7 @@ export class Worker {
   #receive(message: FromThread): void {
     switch (message.kind) {
       case 'runs':
-        return this.#begin(message, (JSON.parse(message.text) as SyncAnswer).runs);
+        return this.#begin(message, readGrants(message.body));
       case 'abort':
         for (const key of message.keys) this.#abort(key, message);
         return;

@@ -27,13 +27,17 @@ export interface Input<R extends Route> {
   reply: FastifyReply;
 }
 
-export type Handler<R extends Route> = (input: Input<R>) => Promise<Answer<R> | RawJson | typeof streamed>;
+export type Handler<R extends Route> = (input: Input<R>) => Promise<Answer<R> | RawText | typeof streamed>;
 
-/** An answer that is JSON text already. */
-export class RawJson {
+const json = 'application/json; charset=utf-8';
+
+/** An answer that is text already. */
+export class RawText {
   readonly text: string;
-  constructor(text: string) {
+  readonly type: string;
+  constructor(text: string, type = json) {
     this.text = text;
+    this.type = type;
   }
 }
 
@@ -61,8 +65,9 @@ export function register<R extends Route>(app: FastifyInstance, route: R, handle
       if (answer === streamed) return reply;
       if (audit !== undefined && !request.isRecorded)
         await record(app.door.db, request, { id: idOf(route, params, answer), before: null, after: answer });
-      reply.code(route.success).header('content-type', 'application/json; charset=utf-8');
-      return reply.send(answer instanceof RawJson ? answer.text : JSON.stringify(answer));
+      const raw = answer instanceof RawText ? answer : null;
+      reply.code(route.success).header('content-type', raw?.type ?? json);
+      return reply.send(raw?.text ?? JSON.stringify(answer));
     },
   });
 }

@@ -2,7 +2,7 @@
 import { type Stats, statsRoutes } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import type { StatsEvent } from '../dispatch/stats.ts';
-import { RawJson, register, streamed } from './register.ts';
+import { RawText, register, streamed } from './register.ts';
 import type { ApiParts } from './server.ts';
 import { sendEvents } from './stream.ts';
 
@@ -17,7 +17,7 @@ export function registerStats(app: FastifyInstance, { stats, keyring }: ApiParts
     const tag = `"${version}"`;
     void reply.header('etag', tag).header('cache-control', 'no-cache');
     if (request.headers['if-none-match'] !== tag)
-      return caller.user_id === null ? new RawJson(text) : withoutNames(JSON.parse(text) as Stats);
+      return caller.user_id === null ? new RawText(text) : withoutNames(JSON.parse(text) as Stats);
     await reply.code(304).send();
     return streamed;
   });

@@ -1,9 +1,9 @@
 // Workers at the door: the list, the order to end, and the one call they speak.
-import { PunctualError, workerRoutes } from '@punctual/contract';
+import { PunctualError, twoPartType, workerRoutes } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import { drainWorker } from '../dispatch/drain.ts';
 import { listWorkers } from '../store/workers.ts';
-import { RawJson, register } from './register.ts';
+import { RawText, register } from './register.ts';
 import type { ApiParts } from './server.ts';
 
 export function registerWorkers(app: FastifyInstance, { db, sync, announcer, keyring }: ApiParts): void {
@@ -24,9 +24,10 @@ export function registerWorkers(app: FastifyInstance, { db, sync, announcer, key
     const entitled = keyring.watch(caller);
     entitled.signal.addEventListener('abort', () => closed.abort());
     try {
-      const answer = await sync.call(params.worker_id, body, closed.signal);
+      const parts = request.headers.accept?.includes(twoPartType) === true ? 2 : 1;
+      const answer = await sync.call(params.worker_id, body, { closed: closed.signal, parts });
       if (entitled.signal.aborted) throw new PunctualError('key_invalid');
-      return new RawJson(answer);
+      return parts === 1 ? new RawText(answer) : new RawText(answer, twoPartType);
     } finally {
       entitled.forget();
       request.raw.socket.off('close', onClose);

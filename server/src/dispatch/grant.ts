@@ -89,8 +89,7 @@ export class Granter {
       const held: Held = { lease_id, call: 0, lane_id, grantedAt, keeps: run.kept !== undefined, sealed_job };
       session.held.set(run_id, held);
       const traceparent = traces ? noteWait({ ...lane, ...run, again: run.kept !== undefined }) : run.traceparent;
-      const json = grantJson(granted, lane, { lease_id, awaited, encrypted: sealed_job !== null, traceparent });
-      session.outbox.push({ run_id, held, json, startAt });
+      session.outbox.push({ run: granted, lane, held, encrypted: sealed_job !== null, awaited, traceparent, startAt });
       told.add(session);
       starts.note(lane_id);
       lateness.note(lane.queue, run.due_at);
@@ -166,40 +165,7 @@ export function compareSoon(session: Session): void {
   session.parked?.answer();
 }
 
-interface GrantFacts {
-  lease_id: string;
-  awaited: boolean;
-  encrypted: boolean;
-  traceparent: string | null;
-}
-
-/** The payload and the executor are JSON already and are carried through as they came. */
-function grantJson(
-  run: ClaimedRun,
-  lane: Lane,
-  { lease_id: leaseId, awaited, encrypted, traceparent }: GrantFacts,
-): string {
-  const executor = run.executor === null ? '' : `,"executor":${run.executor}`;
-  return (
-    `{"run_id":"${run.run_id}","lease_id":"${leaseId}","job_id":"${run.job_id}","name":${JSON.stringify(run.name)},` +
-    `"type":"${lane.type}","queue":"${lane.queue}","priority":${lane.priority},"user_id":${JSON.stringify(run.user_id)},` +
-    `"attempt_number":${run.attempt},"max_attempts":${run.max_retries + 1},"timeout_ms":${run.timeout_ms},` +
-    `"due_at":"${rfc3339(run.due_at)}","scheduled_for":"${rfc3339(run.scheduled_for ?? run.due_at)}","fence":${run.fence}` +
-    `${executor}${traceparent === null ? '' : `,"traceparent":"${traceparent}"`}${checkpointJson(run)}${awaited ? ',"awaited":true' : ''}${encrypted ? ',"encrypted":true' : ''},"payload":${run.payload ?? 'null'}}`
-  );
-}
-
-function checkpointJson({ kept }: ClaimedRun): string {
-  if (kept?.value == null || kept.saved_at === null) return '';
-  return `,"checkpoint":{"version":${kept.version},"saved_at":"${rfc3339(kept.saved_at)}","value":${kept.value}}`;
-}
-
 /** A time as PostgreSQL writes it, in ms since 1970, begun ones counted: `Date` cuts what is finer. */
 function wholeMs(text: string): number {
   return Date.parse(text) + (/\.\d{4}/.test(text) ? 1 : 0);
-}
-
-/** As PostgreSQL writes a time in UTC: `2030-01-31 09:00:00.5+00`. */
-function rfc3339(text: string): string {
-  return `${text.slice(0, 10)}T${text.slice(11, -3)}Z`;
 }

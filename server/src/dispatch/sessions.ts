@@ -2,6 +2,8 @@
 // that waits for an answer. Memory only: the truth about leases is in the book, and losing this costs a heartbeat.
 import type { Outcome, SyncRequest, WorkerDescription } from '@punctual/contract';
 import { monotonicMs } from '../base/clock.ts';
+import type { ClaimedRun } from '../store/claim.ts';
+import type { Lane } from '../store/lanes.ts';
 import type { Lease } from '../store/settle.ts';
 
 export interface Parked {
@@ -33,9 +35,15 @@ export interface Ended {
 }
 
 export interface OutgoingGrant {
-  run_id: string;
+  /** As its worker gets it. */
+  run: ClaimedRun;
+  lane: Lane;
   held: Held;
-  json: string;
+  encrypted: boolean;
+  /** Others may wait for its end. */
+  awaited: boolean;
+  /** The trace it belongs to. */
+  traceparent: string | null;
   /** Monotonic ms before which it is not to be started; null: it may start at once. */
   startAt: number | null;
 }
@@ -55,7 +63,7 @@ export interface Session {
   held: Map<string, Held>;
   /** Runs whose outcome has come, with the number of the call that brought it: a call that left before may still list them. */
   reported: Map<string, number>;
-  /** Grants as JSON, to be carried by the next answer. */
+  /** Grants to be carried by the next answer. */
   outbox: OutgoingGrant[];
   cancels: (Lease & { reason: string })[];
   parked: Parked | null;

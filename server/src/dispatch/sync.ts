@@ -24,13 +24,13 @@ import { sealedJobsOf } from '../store/sealed.ts';
 import type { Lease } from '../store/settle.ts';
 import { endSession, leasesOf, registerSession } from '../store/workers.ts';
 import type { Claimer } from './claim.ts';
+import { inOnePart, inTwoParts } from './grant_text.ts';
 import type { Renewer } from './renew.ts';
 import { type Sealer, sealerOf, unsealed } from './seal.ts';
 import {
   type Ended,
   keepersAmong,
   noteReported,
-  type OutgoingGrant,
   type Parked,
   reconcile,
   type Session,
@@ -70,8 +70,15 @@ interface Call {
   arrivedAt: number;
   /** What was reported is being applied and the lease renewed; resolves to what the fence refused. */
   applied: Promise<Lease[]>;
+  closed: AbortSignal;
+  parts: 1 | 2;
+}
+
+export interface CallOptions {
   /** Aborted when the worker's connection is gone. */
   closed: AbortSignal;
+  /** How many the answer is to have. */
+  parts: 1 | 2;
 }
 
 export class Sync {
@@ -82,12 +89,13 @@ export class Sync {
     this.#options = options;
   }
 
-  /** Handles one call; the answer is JSON text. */
-  async call(workerId: string, request: SyncRequest, closed: AbortSignal): Promise<string> {
+  /** Handles one call; the answer is text, in one part or two. */
+  async call(workerId: string, given: SyncRequest, { closed, parts }: CallOptions): Promise<string> {
     if (this.#stopping)
       throw new PunctualError('unavailable', { detail: 'This server is stopping.', retryAfterSeconds: 1 });
-    const report = prepareReport(request);
+    const report = prepareReport(given);
     if ('refused' in report) throw badReport(report.refused);
+    const request: SyncRequest = { ...given, outcomes: report.outcomes };
     const session = this.#options.sessions.open(request, workerId);
     const arrivedAt = monotonicMs();
     const newest = request.n > session.call;
@@ -99,7 +107,7 @@ export class Sync {
       if (request.wait || request.bye === true) session.parked?.answer();
     }
     const applied = this.#apply(session, { request, checkpoints: report.checkpoints, arrivedAt });
-    const call: Call = { request, arrivedAt, closed, applied };
+    const call: Call = { request, arrivedAt, closed, parts, applied };
     if (request.bye === true) return this.#sayGoodbye(session, call);
     // A call that was overtaken says nothing about now.
     if (newest && request.wait) return this.#wait(session, call);
@@ -136,7 +144,7 @@ export class Sync {
     for (const session of this.#options.sessions.all()) {
       if (session.seenAt > oldest || session.parked !== null || session.reserved > 0) continue;
       this.#forget(session);
-      await this.#giveBack(session.outbox.map(({ run_id, held }) => ({ run_id, lease_id: held.lease_id })));
+      await this.#giveBack(session.outbox.map(({ run: { run_id }, held }) => ({ run_id, lease_id: held.lease_id })));
     }
   }
 
@@ -325,12 +333,15 @@ export class Sync {
     }
   }
 
-  #answer(session: Session, { request, arrivedAt }: Call, refused: readonly Lease[]): string {
+  #answer(session: Session, { request, arrivedAt, parts }: Call, refused: readonly Lease[]): string {
     const { serverId, leaseMs, marginMs, heartbeatMs } = this.#options;
     const runs = session.outbox;
     session.outbox = [];
     if (runs.length > 0) session.fedAt = monotonicMs();
-    for (const { run_id, held } of runs) {
+    for (const {
+      run: { run_id },
+      held,
+    } of runs) {
       held.call = request.n;
       // An outcome of an earlier lease of the run may have come meanwhile.
       if (session.held.get(run_id) !== held) session.held.set(run_id, held);
@@ -349,16 +360,8 @@ export class Sync {
       cancel,
       refused: refused.map(({ run_id, lease_id }) => ({ run_id, lease_id, code: 'lease_lost' })),
     });
-    return `${head.slice(0, -1)},"runs":[${grantTexts(runs).join(',')}]}`;
+    return parts === 1 ? inOnePart(head, runs) : inTwoParts(head, runs);
   }
-}
-
-/** Those that are sent before their time say how long that is away as they leave. */
-function grantTexts(runs: readonly OutgoingGrant[]): string[] {
-  const now = monotonicMs();
-  return runs.map(({ json, startAt }) =>
-    startAt === null || startAt <= now ? json : `${json.slice(0, -1)},"start_in_ms":${(startAt - now).toFixed(2)}}`,
-  );
 }
 
 function badReport(errors: FieldError[]): PunctualError {

@@ -11,6 +11,7 @@ test('a checkpoint may have exactly as many bytes as the limit says, counted as 
   const fits = 'ü'.repeat(limits.max_checkpoint_bytes / 2 - 1);
   assert.deepEqual(prepareReport({ checkpoints: [checkpoint(fits)] }), {
     checkpoints: [{ ...lease, version: 1, value: JSON.stringify(fits) }],
+    outcomes: [],
   });
   const over = prepareReport({ checkpoints: [checkpoint(1), checkpoint(`${fits}ü`)] });
   assert.ok('refused' in over);
@@ -30,5 +31,29 @@ test('a snooze says how long, and nothing else does', () => {
   assert.match(('refused' in without && without.refused[0]?.message) || '', /is missing/);
   const other = prepareReport({ outcomes: [{ ...lease, status: 'SUCCESS', snooze_ms: 1 }] });
   assert.match(('refused' in other && other.refused[0]?.path) || '', /outcomes\[0\]\.snooze_ms/);
-  assert.deepEqual(prepareReport({ outcomes: [{ ...lease, status: 'SNOOZED', snooze_ms: 0 }] }), { checkpoints: [] });
+  const outcomes = [{ ...lease, status: 'SNOOZED' as const, snooze_ms: 0 }];
+  assert.deepEqual(prepareReport({ outcomes }), { checkpoints: [], outcomes });
+});
+
+test('runs that succeeded without a result are outcomes like the others, and count with them', () => {
+  const outcomes = [{ ...lease, status: 'FAILED' as const }];
+  const succeeded = [
+    { lease_id: 'a', run_ids: ['1', '2'] },
+    { lease_id: 'b', run_ids: ['3'] },
+  ];
+  assert.deepEqual(prepareReport({ outcomes, succeeded }), {
+    checkpoints: [],
+    outcomes: [
+      ...outcomes,
+      { run_id: '1', lease_id: 'a', status: 'SUCCESS' },
+      { run_id: '2', lease_id: 'a', status: 'SUCCESS' },
+      { run_id: '3', lease_id: 'b', status: 'SUCCESS' },
+    ],
+  });
+  const run_ids = Array.from({ length: limits.max_outcomes }, String);
+  assert.ok(!('refused' in prepareReport({ succeeded: [{ lease_id: 'a', run_ids }] })));
+  const over = prepareReport({ outcomes, succeeded: [{ lease_id: 'a', run_ids }] });
+  assert.deepEqual('refused' in over && over.refused, [
+    { path: 'succeeded', message: 'holds, with outcomes, more than 4000 runs' },
+  ]);
 });

@@ -1,0 +1,55 @@
+// The answer to a sync call, as bytes, read in two places: the protocol thread needs the leases, the main thread the grants.
+// A server that knows how sends both in parts of their own (contract/src/workers.ts); any other sends all in one.
+import type { Grant, OwnGrant, SharedGrant, SyncAnswer, SyncHead } from '@punctual/contract';
+
+export interface SyncBody {
+  bytes: Uint8Array;
+  parts: 1 | 2;
+}
+
+/** What is said of runs that are held alike. */
+export interface LeasedRuns {
+  run_ids: readonly string[];
+  lease: Pick<SharedGrant, 'lease_id' | 'timeout_ms' | 'start_in_ms' | 'awaited'>;
+}
+
+export interface Heard {
+  answer: Omit<SyncAnswer, 'runs'>;
+  leased: LeasedRuns[];
+  runs: number;
+}
+
+const line_end = 10;
+
+/** Throws when it cannot be read. */
+export function readLeases({ bytes, parts }: SyncBody): Heard {
+  if (parts === 1) {
+    const { runs, ...answer } = JSON.parse(textOf(bytes)) as SyncAnswer;
+    return { answer, leased: runs.map((run) => ({ run_ids: [run.run_id], lease: run })), runs: runs.length };
+  }
+  const { batches, ...answer } = JSON.parse(textOf(bytes, 0, endOfHead(bytes))) as SyncHead;
+  const leased = batches.map(({ run_ids, alike }) => ({ run_ids, lease: alike }));
+  return { answer, leased, runs: leased.reduce((sum, { run_ids }) => sum + run_ids.length, 0) };
+}
+
+/** In the order in which readLeases names them. */
+export function readGrants({ bytes, parts }: SyncBody): Grant[] {
+  if (parts === 1) return (JSON.parse(textOf(bytes)) as SyncAnswer).runs;
+  const end = endOfHead(bytes);
+  const { batches } = JSON.parse(textOf(bytes, 0, end)) as SyncHead;
+  const own = JSON.parse(textOf(bytes, end)) as OwnGrant[];
+  const grants: Grant[] = [];
+  for (const { run_ids, alike } of batches)
+    for (const run_id of run_ids) grants.push({ run_id, ...alike, ...(own[grants.length] as OwnGrant) });
+  return grants;
+}
+
+function endOfHead(bytes: Uint8Array): number {
+  const end = bytes.indexOf(line_end);
+  if (end === -1) throw new Error('the answer has one part only');
+  return end;
+}
+
+function textOf(bytes: Uint8Array, from = 0, to = bytes.length): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8', from, to);
+}
