@@ -22,7 +22,7 @@ export const bulk = {
     const results = [];
     try {
       for (const size of [100, 1000]) {
-        const load = (process) => process.ask('bulk', { size, inFlight: 10, ...bench.times(4, 1) });
+        const load = (process) => process.ask('bulk', { size, inFlight: 10, ...bench.times(4, 4) });
         results.push(await timedSubmits(house, load, `bulk${size}`));
       }
     } finally {

@@ -21,7 +21,7 @@ export const submit = {
   async measure(bench, contestant) {
     const house = await openHouse(bench, contestant, { http: true });
     try {
-      return await timedSubmits(house, (load) => load.ask('submit', { inFlight: 100, ...bench.times(5, 1) }), 'submit');
+      return await timedSubmits(house, (load) => load.ask('submit', { inFlight: 100, ...bench.times(5, 4) }), 'submit');
     } finally {
       await house.close();
     }

@@ -44,25 +44,24 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
 
   /** A recurring job gets its schedule, which needs the database's time and perhaps a calendar. */
   const withSchedule = async (
-    job: PreparedJob,
+    job: Recurring<PreparedJob>,
     body: CreateJob,
     prepareIt = editor.preparer(),
-  ): Promise<PreparedJob> => (isRecurring(job) ? { ...job, schedule: await prepareIt(job.schedule_type, body) } : job);
+  ): Promise<PreparedJob> => ({ ...job, schedule: await prepareIt(job.schedule_type, body) });
 
   register(app, jobRoutes.createJob, async ({ body, headers, caller, request, reply }) => {
-    const job = await withSchedule(prepare(prepareJob(body, Date.now(), defaultPriority)), body);
+    const prepared = prepare(prepareJob(body, Date.now(), defaultPriority));
+    const job = isRecurring(prepared) ? await withSchedule(prepared, body) : prepared;
     const hashes = hasherOf(vault, [job]);
     const chosen = chosenId(headers['idempotency-key'], segments);
     // The body is hashed only where the hash is needed: a job whose id was chosen is compared with the one that has it.
     const key = () => submitKey(headers['idempotency-key'], hashes, request.bodyText, caller);
-    const { jobs, replayed } = await submitTraced(headers.traceparent, [job], async (some) =>
-      job.unique === null
-        ? submitter.submit(
-            await withNeeds(parts, some, [body], { bulk: false, owner: caller.user_id }),
-            chosen ?? key(),
-          )
-        : uniqueSubmitter.submit(some, withId(key(), chosen?.job_id ?? null)),
-    );
+    const needs = { bulk: false, owner: caller.user_id };
+    const { jobs, replayed } = await submitTraced(headers.traceparent, [job], async (some) => {
+      if (job.unique !== null) return uniqueSubmitter.submit(some, withId(key(), chosen?.job_id ?? null));
+      const ready = body.depends_on === undefined ? some : await withNeeds(parts, some, [body], needs);
+      return submitter.submit(ready, chosen ?? key());
+    });
     if (replayed) reply.header('idempotency-replayed', 'true');
     return jobs[0] as (typeof jobs)[0];
   });
@@ -191,9 +190,9 @@ function requireJobId(id: string, segments: number): void {
   throw new PunctualError('job_not_found', { detail: `No job has the id ${id}.${hint}` });
 }
 
-function isRecurring<T extends { schedule_type: ScheduleType }>(
-  job: T,
-): job is T & { schedule_type: 'CRON' | 'INTERVAL' } {
+type Recurring<T> = T & { schedule_type: 'CRON' | 'INTERVAL' };
+
+function isRecurring<T extends { schedule_type: ScheduleType }>(job: T): job is Recurring<T> {
   return job.schedule_type === 'CRON' || job.schedule_type === 'INTERVAL';
 }
 

@@ -6,7 +6,7 @@ import fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
 import type { Budgets } from '../access/budgets.ts';
 import type { Keyring } from '../access/keyring.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
-import { newToken } from '../base/ids.ts';
+import { newRequestId } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Vault } from '../base/vault.ts';
@@ -118,7 +118,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
     requestTimeout: requestTimeoutMs,
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 500 },
-    genReqId: () => newToken(),
+    genReqId: newRequestId,
     logger: false,
   });
   app.decorateRequest('bodyText', '');

@@ -33,6 +33,8 @@ export function submitTraced(
   submit: (jobs: readonly PreparedJob[]) => Promise<Submitted>,
 ): Promise<Submitted> {
   const [first] = jobs;
+  // As most are: nothing makes spans here, and the request brought none.
+  if (given === undefined && !isTracing()) return submit(jobs);
   return traced(given, { type: first?.type ?? '', queue: first?.queue, jobs: jobs.length }, async (traceparent) => {
     const answer = await submit(
       traceparent === null ? jobs : jobs.map((job) => (job.schedule === null ? { ...job, traceparent } : job)),

@@ -1,18 +1,14 @@
-// A histogram with one label that costs little to fill: many equal observations are one addition, and nothing is looked up by
-// the names of labels. For what is observed for every run; metrics.ts registers it beside those of prom-client.
+// A histogram that costs little to fill: whoever observes keeps the series of its labels, many equal observations are one
+// addition, and nothing is looked up by the names of labels. For what is observed for every run or request; metrics.ts
+// registers it beside those of prom-client.
 import type { Registry } from 'prom-client';
 
 export interface FastHistogramOptions {
   name: string;
   help: string;
-  label: string;
+  labels: readonly string[];
   /** Upper bounds in seconds, rising. */
   buckets: readonly number[];
-}
-
-interface Series {
-  counts: number[];
-  sum: number;
 }
 
 interface Sample {
@@ -21,46 +17,60 @@ interface Sample {
   value: number;
 }
 
+/** What was observed under the same labels. */
+export class Series {
+  readonly labels: Record<string, string>;
+  readonly #bounds: readonly number[];
+  readonly counts: number[];
+  sum = 0;
+
+  constructor(labels: Record<string, string>, bounds: readonly number[]) {
+    this.labels = labels;
+    this.#bounds = bounds;
+    this.counts = Array.from({ length: bounds.length + 1 }, () => 0);
+  }
+
+  observe(seconds: number, times = 1): void {
+    let place = 0;
+    while (place < this.#bounds.length && seconds > (this.#bounds[place] as number)) place++;
+    this.counts[place] = (this.counts[place] as number) + times;
+    this.sum += seconds * times;
+  }
+}
+
 export class FastHistogram {
   readonly name: string;
   readonly help: string;
   readonly type = 'histogram';
   readonly labelNames: readonly string[];
-  readonly #options: FastHistogramOptions;
-  readonly #series = new Map<string, Series>();
+  readonly #buckets: readonly number[];
+  readonly #series: Series[] = [];
 
-  constructor(options: FastHistogramOptions, registry: Registry) {
-    this.name = options.name;
-    this.help = options.help;
-    this.labelNames = [options.label];
-    this.#options = options;
+  constructor({ name, help, labels, buckets }: FastHistogramOptions, registry: Registry) {
+    this.name = name;
+    this.help = help;
+    this.labelNames = labels;
+    this.#buckets = buckets;
     // The registry asks no more of a metric than its name and `get`; its types name classes of its own.
     registry.registerMetric(this as never);
   }
 
-  observe(label: string, seconds: number, times = 1): void {
-    const { buckets } = this.#options;
-    let series = this.#series.get(label);
-    if (series === undefined) {
-      series = { counts: Array.from({ length: buckets.length + 1 }, () => 0), sum: 0 };
-      this.#series.set(label, series);
-    }
-    let place = 0;
-    while (place < buckets.length && seconds > (buckets[place] as number)) place++;
-    series.counts[place] = (series.counts[place] as number) + times;
-    series.sum += seconds * times;
+  /** A series of its own for these values of its labels; made once for each. */
+  open(...values: string[]): Series {
+    const labels = Object.fromEntries(this.labelNames.map((label, i) => [label, values[i] ?? '']));
+    const series = new Series(labels, this.#buckets);
+    this.#series.push(series);
+    return series;
   }
 
   async get(): Promise<{ name: string; help: string; type: string; values: Sample[] }> {
     const { name, help, type } = this;
-    const { label, buckets } = this.#options;
-    const values = [...this.#series].flatMap(([of, { counts, sum }]) => {
+    const values = this.#series.flatMap(({ labels, counts, sum }) => {
       let count = 0;
-      const upTo = [...buckets, '+Inf'].map((le, place): Sample => {
+      const upTo = [...this.#buckets, '+Inf'].map((le, place): Sample => {
         count += counts[place] as number;
-        return { metricName: `${name}_bucket`, labels: { le, [label]: of }, value: count };
+        return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: count };
       });
-      const labels = { [label]: of };
       return [
         ...upTo,
         { metricName: `${name}_sum`, labels, value: sum },

@@ -58,17 +58,16 @@ export function jobIdOfFirstRun(runId: string): string {
   return `${runId.slice(0, 32)}${idKinds.job}${runId.slice(33)}`;
 }
 
-const chosenId = /^job:([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{8})0([0-9a-f]{3})$/;
+const chosenId = /^job:[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{8}0[0-9a-f]{3}$/;
 
 /**
  * The id that whoever submits has chosen, given as `job:` and a UUIDv7; null for any other key. Its last three digits
  * choose the segment: the rest of it must be unique.
  */
 export function idFromKey(key: string, segments: number): string | null {
-  const match = chosenId.exec(key);
-  if (match === null) return null;
-  const [, head = '', spread = '0'] = match;
-  return head + tail('job', Number.parseInt(spread, 16) % segments);
+  if (!chosenId.test(key)) return null;
+  const id = key.slice('job:'.length);
+  return id.slice(0, 32) + tail('job', segmentOf(id) % segments);
 }
 
 /** The same id in another segment. */
@@ -115,6 +114,15 @@ export const highestId = 'ffffffff-ffff-7fff-bfff-ffffffffffff';
 
 /** For what has no segment: sessions, leases, servers, uploads. */
 export const newToken = randomUUID;
+
+const firstRequest = randomBytes(6).toString('hex');
+let requests = 0;
+
+/** Names a request of this process among all: it is in its answer and in the log. */
+export function newRequestId(): string {
+  requests += 1;
+  return `${firstRequest}-${requests}`;
+}
 
 /** 256 bits in hex. */
 export function randomSecret(): string {

@@ -3,7 +3,7 @@
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
 import { DatabaseClock } from './database_clock.ts';
 import { FewLabels } from './few_labels.ts';
-import { FastHistogram } from './histogram.ts';
+import { FastHistogram, type Series } from './histogram.ts';
 import { maxNames, type Readings, registerReadings } from './readings.ts';
 
 export type Metrics = ReturnType<typeof openMetrics>;
@@ -71,13 +71,13 @@ export function openMetrics(readings: Readings) {
     observeStart: observer(registry, {
       name: 'punctual_run_start_lateness_seconds',
       help: `Time from when a run was due to its lease, by queue (${maxNames} of them, then other)`,
-      label: 'queue',
+      labels: ['queue'],
       buckets: [0.001, 0.0025, ...long],
     }),
     observeAttempt: observer(registry, {
       name: 'punctual_attempt_duration_seconds',
       help: `Time from the lease to the outcome that its worker reported to the same server, by type (${maxNames} of them, then other)`,
-      label: 'type',
+      labels: ['type'],
       buckets: long,
     }),
     observeRequest: requestObserver(registry),
@@ -90,26 +90,40 @@ function observer(
 ): (name: string, seconds: number, times?: number) => void {
   const histogram = new FastHistogram(options, registry);
   const names = new FewLabels(maxNames);
-  return (name, seconds, times) => histogram.observe(names.of(name), seconds, times);
+  const series = new Map<string, Series>();
+  return (given, seconds, times) => {
+    const name = names.of(given);
+    let one = series.get(name);
+    if (one === undefined) {
+      one = histogram.open(name);
+      series.set(name, one);
+    }
+    one.observe(seconds, times);
+  };
 }
 
 function requestObserver(registry: Registry): (operation: string, status: number, seconds: number) => void {
-  const requests = new Map<string, Histogram.Internal<'operation' | 'status'>>();
-  const requestSeconds = new Histogram({
-    name: 'punctual_http_request_duration_seconds',
-    help: 'Time to answer a request, sync apart',
-    labelNames: ['operation', 'status'],
-    buckets: short,
-    registers: [registry],
-  });
+  const histogram = new FastHistogram(
+    {
+      name: 'punctual_http_request_duration_seconds',
+      help: 'Time to answer a request, sync apart',
+      labels: ['operation', 'status'],
+      buckets: short,
+    },
+    registry,
+  );
+  const byOperation = new Map<string, Map<number, Series>>();
   return (operation, status, seconds) => {
-    // Looking labels up by name costs more than observing: keep the child.
-    const key = `${operation} ${status}`;
-    let child = requests.get(key);
-    if (child === undefined) {
-      child = requestSeconds.labels({ operation, status: String(status) });
-      requests.set(key, child);
+    let byStatus = byOperation.get(operation);
+    if (byStatus === undefined) {
+      byStatus = new Map();
+      byOperation.set(operation, byStatus);
     }
-    child.observe(seconds);
+    let one = byStatus.get(status);
+    if (one === undefined) {
+      one = histogram.open(operation, String(status));
+      byStatus.set(status, one);
+    }
+    one.observe(seconds);
   };
 }

@@ -26,7 +26,7 @@ import {
   type NewJob,
   type NewSubmission,
 } from '../store/jobs.ts';
-import { type Lanes, laneKeyOf } from '../store/lanes.ts';
+import { areOfOneLane, type Lanes, laneKeyOf } from '../store/lanes.ts';
 import type { NewNeed } from '../store/needs.ts';
 import { sealJob } from '../store/sealed.ts';
 import { openJob } from './seal.ts';
@@ -130,9 +130,14 @@ export class Submitter {
   #inKnownLanes(jobs: readonly PreparedJob[]): Pending['jobs'] | null {
     const placed: Pending['jobs'] = [];
     for (const job of jobs) {
-      const lane = this.#options.lanes.known(laneKeyOf(job));
-      if (lane === undefined) return null;
-      placed.push({ job, lane_id: lane.lane_id });
+      // Those of one request are mostly alike.
+      const before = placed.at(-1);
+      const lane_id =
+        before !== undefined && areOfOneLane(job, before.job)
+          ? before.lane_id
+          : this.#options.lanes.known(laneKeyOf(job))?.lane_id;
+      if (lane_id === undefined) return null;
+      placed.push({ job, lane_id });
     }
     return placed;
   }
@@ -246,12 +251,14 @@ export class Submitter {
       const first = chosen ?? this.#placed(newId('job', segment), jobs[0]?.job);
       const jobIds = idsFrom(first, jobs.length).map((id, i) => this.#placed(id, jobs[i]?.job));
       const submission = key === null ? null : first;
+      const ofFirst = segmentOf(first);
       if (key !== null) submissions.push({ segment, ...key, job_id: first, jobs: jobs.length });
       for (let i = 0; i < jobs.length; i++) {
         const { job: given, lane_id } = jobs[i] as Pending['jobs'][number];
         const job_id = jobIds[i] as string;
         const job = sealJob(vault, given, job_id);
-        const row = { job, segment: segmentOf(job_id), job_id, run_id: firstRunId(job_id), lane_id, submission };
+        const at = job.concurrency_key === null ? ofFirst : segmentOf(job_id);
+        const row = { job, segment: at, job_id, run_id: firstRunId(job_id), lane_id, submission };
         rows.push(job.depends_on === null ? row : { ...row, needs: needsOf(job_id, job.depends_on, jobIds) });
       }
       return { segment, first, jobIds };

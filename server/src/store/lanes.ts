@@ -45,6 +45,19 @@ export function laneKeyOf(job: PreparedJob): LaneKey {
   return { queue, type, executor, priority, requires, stage: job.concurrency_key === null ? 'plain' : 'entry' };
 }
 
+/** Surely: false may also mean that it was not looked at closely. */
+export function areOfOneLane(a: PreparedJob, b: PreparedJob): boolean {
+  return (
+    a.type === b.type &&
+    a.queue === b.queue &&
+    a.priority === b.priority &&
+    a.executor_kind === b.executor_kind &&
+    a.requires === null &&
+    b.requires === null &&
+    (a.concurrency_key === null) === (b.concurrency_key === null)
+  );
+}
+
 export class Lanes {
   readonly #db: Queryable;
   readonly #byKey = new Map<string, Lane>();
