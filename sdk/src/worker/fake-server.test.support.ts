@@ -49,6 +49,8 @@ export class FakeServer {
   overcommits = false;
   /** Answer every call at once. */
   isHasty = false;
+  /** What becomes of the second part of an answer on its way. */
+  garble: (own: string) => string = (own) => own;
   /** Knows neither answers in two parts nor calls that leave things out. */
   isOld = false;
   slots = 0;
@@ -158,7 +160,7 @@ export class FakeServer {
         answer: () =>
           response
             .writeHead(200, { 'content-type': inTwo ? twoPartType : 'application/json' })
-            .end(inTwo ? inTwoParts(this.#answer(call)) : JSON.stringify(this.#answer(call))),
+            .end(inTwo ? inTwoParts(this.#answer(call), this.garble) : JSON.stringify(this.#answer(call))),
       });
     }
     this.#look();
@@ -221,7 +223,7 @@ export class FakeServer {
 }
 
 /** Each run as a batch of its own, and the answer on one line. */
-function inTwoParts({ runs, ...answer }: SyncAnswer): string {
+function inTwoParts({ runs, ...answer }: SyncAnswer, garble: (own: string) => string): string {
   const batches = runs.map(
     ({ run_id, job_id, fence, payload, executor, checkpoint, encrypted, traceparent, ...alike }) => ({
       batch: { run_ids: [run_id], alike },
@@ -229,7 +231,7 @@ function inTwoParts({ runs, ...answer }: SyncAnswer): string {
     }),
   );
   const head = JSON.stringify({ ...answer, batches: batches.map(({ batch }) => batch) });
-  return `${head}\n${JSON.stringify(batches.map(({ own }) => own))}`;
+  return `${head}\n${garble(JSON.stringify(batches.map(({ own }) => own)))}`;
 }
 
 /** A promise and what settles it. */

@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Grant } from '@punctual/contract';
+import { FakeServer } from './fake-server.test.support.ts';
 import { readGrants, readLeases, type SyncBody } from './sync-answer.ts';
+import { Worker } from './worker.ts';
 
 const alike = { lease_id: 'l', name: 'ü', type: 'echo', timeout_ms: 5, user_id: 'anna' };
 const runs = [
@@ -55,4 +57,22 @@ test('both forms give the same leases, in the order of the grants', () => {
 test('what cannot be read throws, so that the call counts as failed', () => {
   assert.throws(() => readLeases(body('{"server_id":"s","batches":[]}', 2)), /one part only/);
   assert.throws(() => readLeases(body('{"server_id":', 1)));
+});
+
+test('runs whose grants cannot be read fail and say why, and the worker goes on', async () => {
+  await using server = await FakeServer.open();
+  const worker = new Worker({ url: server.url, slots: 2, handlers: { echo: (run) => run.payload } });
+  await using _ = { [Symbol.asyncDispose]: () => worker.stop({ graceMs: 0 }) };
+  await worker.start();
+  for (const [garble, pattern] of [
+    [(own: string) => own.slice(0, -10), /The server sent what cannot be read: .*JSON/],
+    [() => '[]', /The server sent what cannot be read: the answer names 1 runs and describes 0/],
+  ] as const) {
+    server.garble = garble;
+    const outcome = await server.outcomeOf(server.submit());
+    assert.deepEqual([outcome.status, outcome.retryable], ['FAILED', true]);
+    assert.match(outcome.error_message ?? '', pattern);
+  }
+  server.garble = (own) => own;
+  assert.equal((await server.outcomeOf(server.submit({ payload: 5 }))).result, 5);
 });

@@ -32,12 +32,14 @@ export function readLeases({ bytes, parts }: SyncBody): Heard {
   return { answer, leased, runs: leased.reduce((sum, { run_ids }) => sum + run_ids.length, 0) };
 }
 
-/** In the order in which readLeases names them. */
+/** In the order in which readLeases names them. Throws when they cannot be read. */
 export function readGrants({ bytes, parts }: SyncBody): Grant[] {
   if (parts === 1) return (JSON.parse(textOf(bytes)) as SyncAnswer).runs;
   const end = endOfHead(bytes);
   const { batches } = JSON.parse(textOf(bytes, 0, end)) as SyncHead;
   const own = JSON.parse(textOf(bytes, end)) as OwnGrant[];
+  const named = batches.reduce((sum, { run_ids }) => sum + run_ids.length, 0);
+  if (own.length !== named) throw new Error(`the answer names ${named} runs and describes ${own.length}`);
   const grants: Grant[] = [];
   for (const { run_ids, alike } of batches)
     for (const run_id of run_ids) grants.push({ run_id, ...alike, ...(own[grants.length] as OwnGrant) });

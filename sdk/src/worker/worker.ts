@@ -20,7 +20,7 @@ import type { LogRoom } from './run-log.ts';
 import { type Secrets, secretsOf } from './secrets.ts';
 import { sharedNow } from './shared-clock.ts';
 import { drainOnSignals } from './signals.ts';
-import { readGrants } from './sync-answer.ts';
+import { readGrants, readLeases } from './sync-answer.ts';
 import { Unstarted } from './unstarted.ts';
 
 const default_stop_grace_ms = 10_000;
@@ -69,6 +69,8 @@ export interface WorkerOptions {
   /** Waited for when it has stopped, before a signal ends the process: to send the last spans, say. */
   onStopped?: (() => Promise<void>) | undefined;
 }
+
+type NewRuns = Extract<FromThread, { kind: 'runs' }>;
 
 /** Takes runs from a server and gives them to handlers, from `start()` until `stop()`. */
 export class Worker {
@@ -210,7 +212,7 @@ export class Worker {
   #receive(message: FromThread): void {
     switch (message.kind) {
       case 'runs':
-        return this.#begin(message, readGrants(message.body));
+        return this.#take(message);
       case 'abort':
         for (const key of message.keys) this.#abort(key, message);
         return;
@@ -244,7 +246,25 @@ export class Worker {
     if (this.#options.handleSignals === true) process.exit(1);
   }
 
-  #begin({ firstKey, at }: Extract<FromThread, { kind: 'runs' }>, runs: Grant[]): void {
+  /** What cannot be read fails, run by run: the leases are held, and somebody must hear of it. */
+  #take(message: NewRuns): void {
+    let runs: Grant[];
+    try {
+      runs = readGrants(message.body);
+    } catch (error) {
+      const failure = new Error(`The server sent what cannot be read: ${(error as Error).message}`);
+      let key = message.firstKey;
+      for (const { run_ids, lease } of readLeases(message.body).leased)
+        for (const run_id of run_ids) {
+          this.#outbox.outcome(key, failureText({ run_id, lease_id: lease.lease_id }, failure));
+          key += 1;
+        }
+      return;
+    }
+    this.#begin(message, runs);
+  }
+
+  #begin({ firstKey, at }: NewRuns, runs: Grant[]): void {
     let key = firstKey;
     for (const run of runs) {
       if (this.#draining) this.#outbox.outcome(key, releasedText(run));
