@@ -89,10 +89,12 @@ export interface SubmitterOptions {
   onScheduled: (segments: Set<number>) => void;
 }
 
-/** One batch fills one connection for some milliseconds; more than two at once only add latency. */
-const maxFlushes = 2;
 const maxBatchJobs = 1000;
-const minSecondFlush = 100;
+/**
+ * How many jobs must wait for a statement while none, one or two others are being written; there are no more. A second is
+ * worth its commit only for many jobs, fewer share the next one; a third writes while the others wait for the disk.
+ */
+const minFlushJobs = [0, 100, maxBatchJobs];
 
 export class Submitter {
   readonly #options: SubmitterOptions;
@@ -173,12 +175,9 @@ export class Submitter {
     }
   }
 
-  /** A second statement beside the first is worth its commit only for many jobs; fewer wait and share the next one. */
   #mayFlush(): boolean {
-    if (this.#flushes === 0) return true;
-    return (
-      this.#flushes < maxFlushes && this.#pending.reduce((sum, { jobs }) => sum + jobs.length, 0) >= minSecondFlush
-    );
+    const least = minFlushJobs[this.#flushes] ?? Number.POSITIVE_INFINITY;
+    return least === 0 || this.#pending.reduce((sum, { jobs }) => sum + jobs.length, 0) >= least;
   }
 
   #takeBatch(): Pending[] {
