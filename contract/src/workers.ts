@@ -244,13 +244,13 @@ type OwnFields = 'job_id' | 'fence' | 'payload' | 'executor' | 'checkpoint' | 'e
 /** What the runs of a batch share, unless one of them says otherwise. */
 export type SharedGrant = Omit<Grant, 'run_id' | OwnFields>;
 
-/** Its first part, in one line. */
+/** The first part of an answer in two, in one line. */
 export interface SyncHead extends Omit<SyncAnswer, 'runs'> {
   batches: { run_ids: string[]; alike: SharedGrant }[];
 }
 
 /**
- * Its second part is an array of these, one for each run of all batches in their order. Of what is shared it holds what is
+ * The second part is an array of these, one for each run of all batches in their order. Of what is shared it holds what is
  * different, never `lease_id`, `timeout_ms`, `start_in_ms` or `awaited`.
  */
 export type OwnGrant = Pick<Grant, OwnFields> & Partial<SharedGrant>;

@@ -94,7 +94,7 @@ export class HttpCaller {
 
   /** Sends a request and returns the parsed body of a 2xx answer. */
   async send(request: Request): Promise<unknown> {
-    const { body } = await this.sendForBody(request);
+    const { body } = await this.sendForAnswer(request);
     if (body.length === 0) return undefined;
     try {
       return JSON.parse(body.toString());
@@ -103,13 +103,8 @@ export class HttpCaller {
     }
   }
 
-  /** Sends a request, again if that is safe and worth it, and returns the body of a 2xx answer as text. */
-  async sendForText(request: Request): Promise<string> {
-    return (await this.sendForBody(request)).body.toString();
-  }
-
-  /** The same, for whoever reads the body otherwise. */
-  async sendForBody(request: Request): Promise<RawAnswer> {
+  /** Sends a request, again if that is safe and worth it, and returns a 2xx answer as it came. */
+  async sendForAnswer(request: Request): Promise<RawAnswer> {
     const repeatable = request.method === 'GET' || request.headers?.['idempotency-key'] !== undefined;
     const message = this.#write(request);
     const policy = request.retry ?? this.#options.retry;

@@ -29,7 +29,7 @@ export function readLeases({ bytes, parts }: SyncBody): Heard {
   }
   const { batches, ...answer } = JSON.parse(textOf(bytes, 0, endOfHead(bytes))) as SyncHead;
   const leased = batches.map(({ run_ids, alike }) => ({ run_ids, lease: alike }));
-  return { answer, leased, runs: leased.reduce((sum, { run_ids }) => sum + run_ids.length, 0) };
+  return { answer, leased, runs: countOf(batches) };
 }
 
 /** In the order in which readLeases names them. Throws when they cannot be read. */
@@ -38,12 +38,16 @@ export function readGrants({ bytes, parts }: SyncBody): Grant[] {
   const end = endOfHead(bytes);
   const { batches } = JSON.parse(textOf(bytes, 0, end)) as SyncHead;
   const own = JSON.parse(textOf(bytes, end)) as OwnGrant[];
-  const named = batches.reduce((sum, { run_ids }) => sum + run_ids.length, 0);
+  const named = countOf(batches);
   if (own.length !== named) throw new Error(`the answer names ${named} runs and describes ${own.length}`);
   const grants: Grant[] = [];
   for (const { run_ids, alike } of batches)
     for (const run_id of run_ids) grants.push({ run_id, ...alike, ...(own[grants.length] as OwnGrant) });
   return grants;
+}
+
+function countOf(batches: SyncHead['batches']): number {
+  return batches.reduce((sum, { run_ids }) => sum + run_ids.length, 0);
 }
 
 function endOfHead(bytes: Uint8Array): number {

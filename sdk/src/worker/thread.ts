@@ -23,7 +23,7 @@ const path = fillPath(routes.syncWorker.path, { worker_id: options.workerId });
 const protocol = new Protocol(options, {
   call: async (json, { signal, timeoutMs }) => {
     const { method } = routes.syncWorker;
-    const { head, body } = await caller.sendForBody({ method, path, json, signal, timeoutMs });
+    const { head, body } = await caller.sendForAnswer({ method, path, json, signal, timeoutMs });
     return { bytes: body, parts: headerOf(head, 'content-type')?.startsWith(twoPartType) === true ? 2 : 1 };
   },
   toMain: (message) => {

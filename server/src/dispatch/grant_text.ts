@@ -8,8 +8,7 @@ import type { OutgoingGrant } from './sessions.ts';
 export function inOnePart(head: string, grants: readonly OutgoingGrant[]): string {
   const now = monotonicMs();
   const runs = grants.map(
-    (grant) =>
-      `{"run_id":"${grant.run.run_id}","job_id":"${grant.run.job_id}",${sharedMembers(grant, now)},${ownMembers(grant)}}`,
+    (grant) => `{"run_id":"${grant.run.run_id}",${sharedMembers(grant, now)},${ownMembers(grant)}}`,
   );
   return `${head.slice(0, -1)},"runs":[${runs.join(',')}]}`;
 }
@@ -25,7 +24,7 @@ export function inTwoParts(head: string, grants: readonly OutgoingGrant[]): stri
     if (first !== null) batches.push(`{"alike":{${sharedMembers(first, now)}},"run_ids":[${ids}]}`);
   };
   for (const grant of grants) {
-    const { run_id, job_id } = grant.run;
+    const { run_id } = grant.run;
     if (first === null || !areOfOneBatch(grant, first)) {
       close();
       first = grant;
@@ -33,7 +32,7 @@ export function inTwoParts(head: string, grants: readonly OutgoingGrant[]): stri
     } else {
       ids += `,"${run_id}"`;
     }
-    own.push(`{"job_id":"${job_id}",${differentMembers(grant, first)}${ownMembers(grant)}}`);
+    own.push(`{${differentMembers(grant, first)}${ownMembers(grant)}}`);
   }
   close();
   return `${head.slice(0, -1)},"batches":[${batches.join(',')}]}\n[${own.join(',')}]`;
@@ -80,7 +79,7 @@ function ownMembers({ run, encrypted, traceparent }: OutgoingGrant): string {
     kept?.value == null || kept.saved_at === null
       ? ''
       : `"checkpoint":{"version":${kept.version},"saved_at":"${rfc3339(kept.saved_at)}","value":${kept.value}},`;
-  return `"fence":${run.fence},${executor}${trace}${checkpoint}${encrypted ? '"encrypted":true,' : ''}"payload":${run.payload ?? 'null'}`;
+  return `"job_id":"${run.job_id}","fence":${run.fence},${executor}${trace}${checkpoint}${encrypted ? '"encrypted":true,' : ''}"payload":${run.payload ?? 'null'}`;
 }
 
 /** As PostgreSQL writes a time in UTC: `2030-01-31 09:00:00.5+00`. */

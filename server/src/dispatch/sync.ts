@@ -65,20 +65,18 @@ interface Report {
   arrivedAt: number;
 }
 
-interface Call {
-  request: SyncRequest;
-  arrivedAt: number;
-  /** What was reported is being applied and the lease renewed; resolves to what the fence refused. */
-  applied: Promise<Lease[]>;
-  closed: AbortSignal;
-  parts: 1 | 2;
-}
-
 export interface CallOptions {
   /** Aborted when the worker's connection is gone. */
   closed: AbortSignal;
   /** How many the answer is to have. */
   parts: 1 | 2;
+}
+
+interface Call extends CallOptions {
+  request: SyncRequest;
+  arrivedAt: number;
+  /** What was reported is being applied and the lease renewed; resolves to what the fence refused. */
+  applied: Promise<Lease[]>;
 }
 
 export class Sync {
