@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { calmTimes, noBrowser, openWindow, type Window } from '../support/browser.ts';
+import { gate } from '../support/gate.ts';
 import { openHouse } from '../support/house.ts';
 import { type LockedHouse, openLockedHouse } from '../support/keys.ts';
 
@@ -111,6 +112,32 @@ describe('keys and the audit log in the dashboard', { skip: noBrowser }, () => {
     const owner = await locked.makeKey('operator', { user_id: 'ann' });
     await signIn(window, owner.secret);
     assert.equal(await page.getByRole('link', { name: 'Alerts', exact: true }).count(), 0, 'it is about all users');
+  });
+
+  test('a refusal of a call that left before signing in does not sign out', async () => {
+    await using window = await openWindow({ house: locked.house, path: '#/keys' });
+    const { page } = window;
+    window.expectErrors(/401/);
+    await page.getByLabel('API key').waitFor();
+    const refusal = gate();
+    await page.route(
+      '**/stats',
+      async (route) => {
+        const response = await route.fetch();
+        assert.equal(response.status(), 401);
+        await refusal.enter('stats', AbortSignal.timeout(60_000));
+        await route.fulfill({ response });
+      },
+      { times: 1 },
+    );
+    await refusal.entered('stats');
+    const answered = page.waitForResponse((response) => response.url().endsWith('/stats') && response.status() === 401);
+    await signIn(window, locked.admin);
+    refusal.open('stats');
+    await (await answered).finished();
+    await window.settled();
+    assert.equal(await page.getByRole('heading', { name: 'Sign in' }).count(), 0);
+    await page.getByText('first key').first().waitFor();
   });
 
   test('both pages can be used on a phone and in the dark', async () => {
