@@ -191,10 +191,11 @@ test('what cannot be changed of a job is done by a new one, after what runs of t
   const text = 'jobs: [{name: r, type: slow, interval_ms: 1000, max_runs: 5}]';
   await at.succeeds(['apply', '-f', '-', '--yes'], text);
   const before = await jobOf(own.client, 'r');
-  // Not the latest: a second time may have come already, whose run waits for it.
-  await eventually(async () =>
-    assert.ok((await own.client.jobs.runs(before.job_id)).runs.some(({ status }) => status === 'RUNNING')),
-  );
+  // The latest run is not the one that must end: a second time has come, whose run waits for it.
+  await eventually(async () => {
+    const { runs } = await own.client.jobs.runs(before.job_id);
+    assert.deepEqual([runs.length > 1, runs.at(-1)?.status], [true, 'RUNNING']);
+  });
   const changed = text.replace('type: slow', 'type: slow, requires: [gpu]');
   const shown = await at.ask(['diff', '-f', '-'], changed);
   assert.match(

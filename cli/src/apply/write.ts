@@ -158,8 +158,8 @@ async function cancelJob(client: Client, step: Step, { context }: WriteOptions):
   if ((await unchangedJob(client, step, context)) === null)
     return { step, state: 'conflict', reason: changed(false), job_id };
   const { cancelling_runs } = await client.jobs.cancel(job_id);
-  if (step.action === 'replace' && cancelling_runs.length > 0)
-    await client.jobs.waitFor(job_id, { timeoutMs: max_end_ms });
+  if (step.action === 'replace')
+    for (const run_id of cancelling_runs) await client.runs.waitFor(run_id, { timeoutMs: max_end_ms });
   return null;
 }
 
