@@ -2,7 +2,7 @@
 // installed yet, and does only what is out of date. Two at once on one tree take turns.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -211,11 +211,18 @@ async function packages() {
 
 // --- code ----------------------------------------------------------------------------------------------------------
 
-// tsc says nothing when it has nothing to do; its notes tell whether it did something.
+// tsc says nothing when it has nothing to do; its notes tell whether it did something. Their times alone do not: it renews them
+// where it has written packages at once that depend on each other.
 function compilerNotes() {
   const folders = readdirSync(ROOT, { withFileTypes: true }).filter((entry) => entry.isDirectory());
   const files = folders.map((entry) => path.join(ROOT, entry.name, 'dist/.tsbuildinfo'));
-  return files.map((file) => (existsSync(file) ? statSync(file).mtimeMs : 0)).join(' ');
+  return files
+    .map((file) =>
+      createHash('sha256')
+        .update(readIfThere(file) ?? '')
+        .digest('hex'),
+    )
+    .join(' ');
 }
 
 async function compile() {
