@@ -7,15 +7,18 @@ import type { Grant, Outcome, SyncAnswer, SyncRequest } from '@punctual/contract
 import { grant, isolationForTests } from './executors/run.test.support.ts';
 import { startStockWorker } from './index.ts';
 
-async function openServer(runs: Grant[], done: (outcomes: Outcome[]) => void) {
+/** A call that has nothing to bring waits, as with a real one, until the next call comes. */
+async function openServer(runs: Grant[], done: (outcomes: ReadonlyMap<string, Outcome>) => void) {
   const calls: SyncRequest[] = [];
-  const outcomes: Outcome[] = [];
+  // What is reported again counts once.
+  const outcomes = new Map<string, Outcome>();
+  let answerParked = (): void => undefined;
   const server = http.createServer(async (request, response) => {
     let body = '';
     for await (const chunk of request) body += String(chunk);
     const call = JSON.parse(body) as SyncRequest;
     calls.push(call);
-    outcomes.push(...(call.outcomes ?? []));
+    for (const outcome of call.outcomes ?? []) outcomes.set(outcome.run_id, outcome);
     const answer: SyncAnswer = {
       server_id: 's',
       margin_ms: 1_000,
@@ -27,8 +30,12 @@ async function openServer(runs: Grant[], done: (outcomes: Outcome[]) => void) {
       refused: [],
       drain: false,
     };
-    if (!call.wait || answer.runs.length > 0) response.end(JSON.stringify(answer));
-    if ((call.outcomes ?? []).length > 0) done(outcomes);
+    const say = (): void => void response.end(JSON.stringify(answer));
+    const waits = call.wait && answer.runs.length === 0;
+    answerParked();
+    answerParked = waits ? say : () => undefined;
+    if (!waits) say();
+    done(outcomes);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
@@ -48,16 +55,16 @@ test('it serves echo, sleep, http and, when allowed, shell', async () => {
     grant({ run_id: id(12), type: 'shell', executor: { kind: 'shell', command: ['echo', 'from a program'] } }),
     grant({ run_id: id(13), type: 'http', executor: { kind: 'http', url: 'http://127.0.0.1:1/' } }),
   ];
-  let arrived: (all: Outcome[]) => void = () => undefined;
-  const all = new Promise<Outcome[]>((resolve) => {
+  let arrived: (all: ReadonlyMap<string, Outcome>) => void = () => undefined;
+  const all = new Promise<ReadonlyMap<string, Outcome>>((resolve) => {
     arrived = resolve;
   });
-  const server = await openServer(runs, (outcomes) => outcomes.length === 4 && arrived(outcomes));
+  const server = await openServer(runs, (outcomes) => outcomes.size === 4 && arrived(outcomes));
   const worker = await startStockWorker({ ...options, url: server.url, shell: await isolationForTests() });
   const outcomes = await all;
   await worker.stop();
   server.close();
-  const of = (n: number) => outcomes.find(({ run_id }) => run_id === id(n));
+  const of = (n: number) => outcomes.get(id(n));
   assert.equal(of(10)?.result, 'hello');
   assert.deepEqual(of(11)?.result, { slept_ms: 1 });
   assert.deepEqual(of(12)?.result, { exit_code: 0, stdout_tail: 'from a program\n' });

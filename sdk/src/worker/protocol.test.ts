@@ -15,7 +15,7 @@ interface HandCall {
   fail: (error: Error) => void;
 }
 
-class Hand {
+class Hand implements Disposable {
   readonly told: FromThread[] = [];
   readonly protocol: Protocol;
   readonly #calls: HandCall[] = [];
@@ -67,7 +67,8 @@ class Hand {
     this.protocol.report({ ...emptyReport(), ...fields });
   }
 
-  end(): void {
+  /** Also when the test failed: an open session keeps the process alive. */
+  [Symbol.dispose](): void {
     this.#isOver = true;
     for (const call of this.#calls) call.answer();
     this.protocol.bye();
@@ -83,7 +84,7 @@ function outcome({ run_id, lease_id }: Grant): string {
 }
 
 test('while slots are plenty reports gather and go by a call that does not wait, beside the one that does', async () => {
-  const hand = new Hand(60_000, 10);
+  using hand = new Hand(60_000, 10);
   const [first, second] = [grant(), grant()];
   (await hand.next()).answer({ runs: [first, second] });
   const listening = await hand.next();
@@ -97,11 +98,10 @@ test('while slots are plenty reports gather and go by a call that does not wait,
   listening.answer();
   const next = await hand.next();
   assert.deepEqual([next.request.wait, next.request.concluded], [true, report.request.n]);
-  hand.end();
 });
 
 test('while slots are plenty a call that waits for work carries no report, which would hold up its answer', async () => {
-  const hand = new Hand(60_000, 10);
+  using hand = new Hand(60_000, 10);
   const [first, second] = [grant(), { ...grant(), awaited: true }];
   (await hand.next()).answer({ runs: [first, second] });
   const listening = await hand.next();
@@ -119,11 +119,10 @@ test('while slots are plenty a call that waits for work carries no report, which
   const last = await hand.next();
   assert.deepEqual([third.request.wait, third.request.outcomes, last.request.wait], [true, undefined, false]);
   assert.equal(last.request.outcomes?.length, 1);
-  hand.end();
 });
 
 test('the end of a run that others wait for is reported at once', async () => {
-  const hand = new Hand(60_000, 10);
+  using hand = new Hand(60_000, 10);
   const [first, second] = [grant(), { ...grant(), awaited: true }];
   (await hand.next()).answer({ runs: [first, second] });
   const listening = await hand.next();
@@ -140,22 +139,20 @@ test('the end of a run that others wait for is reported at once', async () => {
   assert.equal(sent, 1, 'the second has left, without a timer, and took the first along');
   assert.equal((await report).request.outcomes?.length, 2);
   listening.answer();
-  hand.end();
 });
 
 test('when slots are short one call reports and waits', async () => {
-  const hand = new Hand(60_000);
+  using hand = new Hand(60_000);
   const run = grant();
   (await hand.next()).answer({ runs: [run] });
   await hand.next();
   hand.report({ keys: [1], outcomes: [outcome(run)] });
   const both = await hand.next();
   assert.deepEqual([both.request.wait, both.request.outcomes?.length], [true, 1]);
-  hand.end();
 });
 
 test('runs in an answer to a session that was lost meanwhile are not started', async () => {
-  const hand = new Hand();
+  using hand = new Hand();
   (await hand.next()).answer();
   const late = await hand.next();
   const beat = await hand.next();
@@ -170,11 +167,10 @@ test('runs in an answer to a session that was lost meanwhile are not started', a
     hand.told.filter(({ kind }) => kind === 'runs'),
     [],
   );
-  hand.end();
 });
 
 test('a call that was overtaken and is never answered is given up, and what it carried goes again', async () => {
-  const hand = new Hand();
+  using hand = new Hand();
   const run = grant();
   (await hand.next()).answer({ runs: [run] });
   (await hand.next()).answer();
@@ -186,11 +182,10 @@ test('a call that was overtaken and is never answered is given up, and what it c
   const again = await hand.next();
   assert.equal(again.request.outcomes?.[0]?.run_id, run.run_id);
   assert.equal(again.request.concluded, lost.request.n);
-  hand.end();
 });
 
 test('handlers that outlive their runs lower the slots the server is told of, until they end', async () => {
-  const hand = new Hand();
+  using hand = new Hand();
   const runs = [grant(), grant()];
   (await hand.next()).answer({ runs });
   hand.report({ keys: [1], outcomes: [outcome(runs[0] as Grant)], stuck: [1] });
@@ -206,11 +201,10 @@ test('handlers that outlive their runs lower the slots the server is told of, un
   let free = await hand.next();
   while (free.request.worker === undefined) free = await hand.next();
   assert.deepEqual([free.request.worker.slots, free.request.accept], [2, true]);
-  hand.end();
 });
 
 test('a call lists what runs until a server has read it and allows to leave it out, and again when something was lost', async () => {
-  const hand = new Hand(60_000, 10);
+  using hand = new Hand(60_000, 10);
   const run = grant();
   const first = await hand.next();
   assert.deepEqual(first.request.running, []);
@@ -234,11 +228,10 @@ test('a call lists what runs until a server has read it and allows to leave it o
   assert.deepEqual(afterRefusal.request.running, [], 'it no longer has what the server may believe');
   afterRefusal.answer({ brief: false, server_id: 'other' });
   assert.deepEqual((await hand.next()).request.running, [], 'the server wants it');
-  hand.end();
 });
 
 test('a list that left before an answer was lost does not count as read after it', async () => {
-  const hand = new Hand(60_000, 10);
+  using hand = new Hand(60_000, 10);
   const runs = [grant(), grant()];
   (await hand.next()).answer({ runs });
   const listening = await hand.next();
@@ -248,13 +241,12 @@ test('a list that left before an answer was lost does not count as read after it
   listening.answer({ brief: true });
   const next = await hand.next();
   assert.ok(next.request.running !== undefined);
-  hand.end();
 });
 
 test('what runs is listed once a heartbeat all the same', async () => {
-  const hand = new Hand(60, 10);
-  const run = grant();
   const from = performance.now();
+  using hand = new Hand(60, 10);
+  const run = grant();
   (await hand.next()).answer({ runs: [run], brief: true });
   let left = 0;
   for (;;) {
@@ -268,11 +260,10 @@ test('what runs is listed once a heartbeat all the same', async () => {
   }
   assert.ok(left > 0);
   assert.ok(performance.now() - from >= 60);
-  hand.end();
 });
 
 test('successes without a result are named by their lease to a server that has said it may be so, and in full to any other', async () => {
-  const hand = new Hand(60_000, 10);
+  using hand = new Hand(60_000, 10);
   const lease_id = randomUUID();
   const runs = [1, 2, 3, 4].map(() => ({ ...grant(), lease_id }));
   const ids = runs.map(({ run_id }) => run_id);
@@ -302,5 +293,4 @@ test('successes without a result are named by their lease to a server that has s
     answer();
   }
   assert.deepEqual(seen, [full(1), full(2)]);
-  hand.end();
 });
