@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { needDatabaseUrl } from '../database.ts';
 import { locally, type Session } from '../session.ts';
 import { tellFirstKey } from '../start/first_key.ts';
+import { boundGarbage } from '../start/memory.ts';
 import { checkPort } from '../start/port.ts';
 import { watchSignals } from '../start/signals.ts';
 import { openTelemetry } from '../telemetry.ts';
@@ -26,6 +27,7 @@ async function serve({ config, output }: Session): Promise<void> {
   const stopping = watchSignals();
   void stopping.insisted.then(() => process.exit(130));
   await checkPort(config.host, config.port);
+  boundGarbage();
   const telemetry = await openTelemetry('punctual-server', output);
   const { startServer } = await import('@punctual/server');
   const server = await startServer(config, { databaseUrl, ...telemetry });

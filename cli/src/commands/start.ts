@@ -10,6 +10,7 @@ import { printBanner } from '../start/banner.ts';
 import { type BuiltinWorker, startBuiltin } from '../start/builtin.ts';
 import { claimFolder } from '../start/claim.ts';
 import { tellFirstKey } from '../start/first_key.ts';
+import { boundGarbage } from '../start/memory.ts';
 import { checkPort } from '../start/port.ts';
 import { type KeptPostgres, keepPostgres } from '../start/postgres.ts';
 import { refuse } from '../start/refuse.ts';
@@ -75,6 +76,7 @@ async function runUntilAsked(session: Session, parts: Parts, { folder, stopping 
   const say = (text: string) => output.remark(`punctual: ${text}`);
   const databaseUrl = await openDatabase(session, parts, folder);
   if (stopping.isAsked) return 0;
+  boundGarbage();
   parts.telemetry = await openTelemetry('punctual-server', output);
   const { startServer } = await import('@punctual/server');
   const server = await startServer(quieter(config), { databaseUrl, ...parts.telemetry });
