@@ -232,6 +232,7 @@ const uses: Use[] = [
     allowed: {
       'server/src/base/': 'the loop and the pause',
       'server/src/embedded/': 'waits for another process',
+      'server/src/api/quick_door.ts': 'ends connections that stay idle',
       'server/src/dispatch/sync.ts': 'ends a call that waits',
       'server/src/dispatch/submit.ts': 'lets submits that arrived together share a statement',
       'server/src/dispatch/announce.ts': 'gathers announcements for some milliseconds',

@@ -163,6 +163,7 @@ export class Client {
       signal: bothOf(signal, how.signal),
       timeoutMs: timeoutMs ?? how.timeoutMs,
       retry: how.retry,
+      pipelined: (route as Route) === routes.createJob,
     });
     return answer as Answer<R>;
   }

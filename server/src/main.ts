@@ -228,10 +228,11 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     marginMs: config.lease_margin_ms,
     heartbeatMs: config.heartbeat_ms,
     onEnded: (ended) => {
-      for (const { lane_id, seconds } of ended)
-        if (seconds !== null) metrics.observeAttempt(lanes.get(lane_id).type, seconds);
-      for (const { lane_id, status } of ended)
-        if (status === 'SUCCESS' || status === 'FAILED') breakers.note(lanes.get(lane_id).type, status === 'SUCCESS');
+      for (const { lane_id, status, seconds, runs } of ended) {
+        const { type } = lanes.get(lane_id);
+        if (seconds !== null) metrics.observeAttempt(type, seconds, runs);
+        if (status === 'SUCCESS' || status === 'FAILED') breakers.note(type, status === 'SUCCESS', runs);
+      }
       if (!ended.some(({ lane_id }) => claimer.isLimited(lane_id))) return;
       claimer.roomFreed();
       announcer.say({ flow: 'freed' });

@@ -365,6 +365,7 @@ test('a check costs what ended since the last one, not what history holds', asyn
       const looks: string[] = [];
       const explained: Queryable = {
         async query(statement) {
+          assert.ok('text' in statement);
           const { rows: plan } = await client.query<{ 'QUERY PLAN': string }>(
             `explain (analyze, buffers) ${statement.text}`,
             statement.values as unknown[],

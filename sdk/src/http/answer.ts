@@ -147,11 +147,11 @@ export class AnswerReader {
 
   #complete(answered: (answer: RawAnswer) => void): void {
     const body = this.#body.length === 1 ? (this.#body[0] as Buffer) : Buffer.concat(this.#body);
-    const answer = { ...(this.#answer as Omit<RawAnswer, 'body'>), body };
+    const { status, head, keepAlive } = this.#answer as Omit<RawAnswer, 'body'>;
     this.#part = 'head';
     this.#answer = null;
     this.#body = [];
     this.#bodyBytes = 0;
-    answered(answer);
+    answered({ status, head, body, keepAlive });
   }
 }

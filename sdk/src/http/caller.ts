@@ -66,6 +66,8 @@ export interface Request {
   timeoutMs?: number | undefined;
   /** Overrides when the caller sends it again. */
   retry?: RetryPolicy | undefined;
+  /** Small, and soon answered: if it is safe to repeat it may leave together with others, on one connection. */
+  pipelined?: boolean | undefined;
 }
 
 export class HttpCaller {
@@ -108,9 +110,10 @@ export class HttpCaller {
     const repeatable = request.method === 'GET' || request.headers?.['idempotency-key'] !== undefined;
     const message = this.#write(request);
     const policy = request.retry ?? this.#options.retry;
+    const pipelined = request.pipelined === true && repeatable;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#sendOnce(request, message);
+        return await this.#sendOnce(request, message, pipelined);
       } catch (error) {
         const pause = pauseBefore(attempt, error, { repeatable, policy });
         if (pause === null || attempt > policy.retries || this.#closed) throw error;
@@ -130,12 +133,16 @@ export class HttpCaller {
     this.#pool.close(new PunctualError('unreachable', { detail: `The client of ${this.url} was closed.` }));
   }
 
-  async #sendOnce(request: Request, message: { text: string; isAscii: boolean }): Promise<RawAnswer> {
+  async #sendOnce(
+    request: Request,
+    { text, isAscii }: { text: string; isAscii: boolean },
+    pipelined: boolean,
+  ): Promise<RawAnswer> {
     if (this.#closed) throw new PunctualError('unreachable', { detail: `The client of ${this.url} was closed.` });
     const timeoutMs = request.timeoutMs ?? this.#options.timeoutMs;
     let answer: RawAnswer;
     try {
-      answer = await this.#pool.request({ ...message, timeoutMs, signal: request.signal });
+      answer = await this.#pool.request({ text, isAscii, timeoutMs, signal: request.signal, pipelined });
     } catch (error) {
       if (error instanceof PunctualError || request.signal?.aborted) throw error;
       const where = this.#where(request);

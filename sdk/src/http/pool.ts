@@ -2,20 +2,18 @@
 // wait. caller.ts owns it. It promises a deadline for every request, also for those that wait for a connection.
 import { performance } from 'node:perf_hooks';
 import type { RawAnswer } from './answer.ts';
-import { Connection, type Exchange, type Target } from './connection.ts';
+import { Connection, type Exchange, type Message, type Target } from './connection.ts';
 
 /** Deadlines are checked by one shared timer this often: a timer for each request would cost more than the request. */
 const deadline_check_ms = 25;
 
-export interface PooledRequest {
-  text: string;
-  /** Every character of it is one byte. */
-  isAscii: boolean;
+export interface PooledRequest extends Message {
   timeoutMs: number;
   signal?: AbortSignal | undefined;
 }
 
-interface Waiting extends PooledRequest, Exchange {
+interface Waiting extends Exchange {
+  request: PooledRequest;
   deadline: number;
   connection: Connection | null;
   ended: boolean;
@@ -35,6 +33,8 @@ export class Pool {
   readonly #open = new Set<Waiting>();
   /** Requests without a connection yet, oldest first. */
   readonly #queue = new Set<Waiting>();
+  /** The connection that took the last request that may share one. */
+  #filling: Connection | null = null;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(target: Target, maxConnections: number) {
@@ -47,7 +47,7 @@ export class Pool {
     if (signal?.aborted) return Promise.reject(signal.reason as Error);
     return new Promise((resolve, reject) => {
       const waiting: Waiting = {
-        ...request,
+        request,
         deadline: performance.now() + request.timeoutMs,
         connection: null,
         ended: false,
@@ -77,14 +77,19 @@ export class Pool {
     this.#stopTimer();
   }
 
-  #start(waiting: Waiting): void {
-    const connection = this.#take();
+  /** Whether there was a connection for it. */
+  #start(waiting: Waiting): boolean {
+    const { pipelined = false } = waiting.request;
+    const connection = pipelined && this.#filling?.takesMore === true ? this.#filling : this.#take();
     if (connection === null) {
       this.#queue.add(waiting);
-      return;
+      return false;
     }
+    if (pipelined) this.#filling = connection;
+    this.#queue.delete(waiting);
     waiting.connection = connection;
-    connection.send(waiting.text, waiting.isAscii, waiting);
+    connection.send(waiting.request, waiting);
+    return true;
   }
 
   #take(): Connection | null {
@@ -111,21 +116,19 @@ export class Pool {
   }
 
   #startQueued(): void {
-    const [next] = this.#queue;
-    if (next === undefined) return;
-    this.#queue.delete(next);
-    this.#start(next);
+    for (const next of this.#queue) if (!this.#start(next)) return;
   }
 
   #giveUp(waiting: Waiting, error: Error): void {
     waiting.failed(error);
-    waiting.connection?.destroy(error);
+    waiting.connection?.giveUp(waiting);
   }
 
   #expire(): void {
     const now = performance.now();
     for (const waiting of this.#open) {
-      if (waiting.deadline <= now) this.#giveUp(waiting, new DeadlineError(`no answer within ${waiting.timeoutMs} ms`));
+      if (waiting.deadline > now) continue;
+      this.#giveUp(waiting, new DeadlineError(`no answer within ${waiting.request.timeoutMs} ms`));
     }
     if (this.#open.size === 0) this.#stopTimer();
   }

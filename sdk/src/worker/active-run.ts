@@ -83,7 +83,6 @@ export class ActiveRun implements RunContext {
   readonly key: number;
   readonly run: Grant;
   readonly #deps: ActiveRunDeps;
-  readonly #hide = (text: string): string => this.#redactor.text(text);
   #redactor: Redactor;
   #controller: AbortController | null = null;
   #log: RunLog | null = null;
@@ -104,6 +103,10 @@ export class ActiveRun implements RunContext {
     this.run = run;
     this.#deps = deps;
     this.#redactor = deps.redactor;
+  }
+
+  get #hide(): (text: string) => string {
+    return (text) => this.#redactor.text(text);
   }
 
   get #clock(): RunClock {
@@ -190,9 +193,7 @@ export class ActiveRun implements RunContext {
   }
 
   start(handler: Handler): void {
-    this.#watch(this.run.timeout_ms, () =>
-      this.abort('timed_out', `The attempt took longer than its timeout of ${this.run.timeout_ms} ms.`),
-    );
+    const began = this.#clock.now();
     const span = startRunSpan(this.run);
     this.#span = span;
     let value: unknown;
@@ -203,9 +204,18 @@ export class ActiveRun implements RunContext {
       return;
     }
     if (typeof (value as PromiseLike<unknown> | undefined)?.then !== 'function') return this.#succeeded(value);
+    this.#watchTimeout(Math.max(0, this.#clock.now() - began));
     (value as PromiseLike<unknown>).then(
       (result) => this.#succeeded(result),
       (error: unknown) => this.#failed(error),
+    );
+  }
+
+  /** Only of a handler that goes on: until it returns for the first time, no timer could end it. */
+  #watchTimeout(spentMs: number): void {
+    const { timeout_ms } = this.run;
+    this.#watch(Math.max(0, timeout_ms - spentMs), () =>
+      this.abort('timed_out', `The attempt took longer than its timeout of ${timeout_ms} ms.`),
     );
   }
 

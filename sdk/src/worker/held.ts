@@ -1,4 +1,4 @@
-// The runs a worker's session holds, in the protocol thread: found by number or by id, with the time after which a handler
+// The runs a worker's session holds, in the protocol thread: found by number, with the time after which a handler
 // that never answers is given up. Also counts the slots taken by handlers that outlived their run. protocol.ts owns it.
 import type { LeasedRuns } from './sync-answer.ts';
 
@@ -22,7 +22,6 @@ export interface HeldRun {
 
 export class HeldRuns {
   readonly #byKey = new Map<number, HeldRun>();
-  readonly #byId = new Map<string, HeldRun>();
   /** Handlers that still run although their run was reported or lost. */
   readonly #outlived = new Set<number>();
   #nextKey = 1;
@@ -53,7 +52,6 @@ export class HeldRuns {
         const run = { key, run_id, lease_id, giveUpAt, reported: false, awaited, cancelTold: false, inFlight: 0 };
         this.#nextKey += 1;
         this.#byKey.set(key, run);
-        this.#byId.set(run_id, run);
       }
     }
     return first;
@@ -63,10 +61,10 @@ export class HeldRuns {
     return this.#byKey.get(key);
   }
 
-  /** The run under this very lease. */
+  /** The run under this very lease. Asked for seldom: no run pays for an index of ids. */
   find({ run_id, lease_id }: { run_id: string; lease_id: string }): HeldRun | undefined {
-    const run = this.#byId.get(run_id);
-    return run?.lease_id === lease_id ? run : undefined;
+    for (const run of this.#byKey.values()) if (run.run_id === run_id && run.lease_id === lease_id) return run;
+    return undefined;
   }
 
   all(): IterableIterator<HeldRun> {
@@ -74,10 +72,7 @@ export class HeldRuns {
   }
 
   drop(key: number): void {
-    const run = this.#byKey.get(key);
-    if (run === undefined) return;
     this.#byKey.delete(key);
-    if (this.#byId.get(run.run_id) === run) this.#byId.delete(run.run_id);
   }
 
   /** Its handler goes on although the run is reported or lost. */
@@ -99,7 +94,6 @@ export class HeldRuns {
     const open = [...this.#byKey.values()].filter((run) => !run.reported);
     for (const run of open) this.#outlived.add(run.key);
     this.#byKey.clear();
-    this.#byId.clear();
     this.#nextGiveUpAt = Number.POSITIVE_INFINITY;
     return open;
   }

@@ -393,7 +393,7 @@ export class Protocol {
     const kill = (): void => {
       if (keys.some((key) => this.#held.goesOn(key))) this.#deps.kill();
     };
-    setTimeout(kill, at - performance.now());
+    setTimeout(kill, Math.max(0, at - performance.now()));
   }
 
   /** The main thread is blocked so thoroughly that it cannot even report a timeout. */

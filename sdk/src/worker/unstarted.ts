@@ -29,7 +29,7 @@ export class Unstarted {
   #setTimer(at: number): void {
     clearTimeout(this.#timer);
     this.#timerAt = at;
-    this.#timer = setTimeout(() => this.#startDue(), Math.ceil(at - sharedNow()));
+    this.#timer = setTimeout(() => this.#startDue(), Math.max(0, Math.ceil(at - sharedNow())));
   }
 
   #startDue(): void {

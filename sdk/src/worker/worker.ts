@@ -7,7 +7,7 @@ import type { ArtifactSource } from '../artifact-source.ts';
 import { Client } from '../client.ts';
 import type { JobDefinition } from '../define-job.ts';
 import { apiKeyOf } from '../http/api-key.ts';
-import { ActiveRun, type Handler, type RunContext } from './active-run.ts';
+import { ActiveRun, type ActiveRunDeps, type Handler, type RunContext } from './active-run.ts';
 import { IsolatedHandler, isModuleHandler, type ModuleHandler } from './child/module-handler.ts';
 import { FatalError } from './errors.ts';
 import { checkLabel, defaultWorkerId, describeWorker } from './identity.ts';
@@ -82,8 +82,8 @@ export class Worker {
   readonly #options: WorkerOptions;
   readonly #outbox = new Outbox((report) => this.#toThread(report));
   readonly #logRoom: LogRoom = { chars: 0 };
-  readonly #redactor: Redactor;
-  readonly #secrets: Secrets;
+  /** What all its runs have in common. */
+  readonly #forRuns: ActiveRunDeps;
   readonly #active = new Map<number, ActiveRun>();
   readonly #unstarted = new Unstarted((key, run) => this.#startOrQueue(key, run));
   #draining = false;
@@ -101,8 +101,6 @@ export class Worker {
   constructor(options: WorkerOptions = {}) {
     this.#options = options;
     const apiKey = apiKeyOf(options.apiKey);
-    this.#redactor = new Redactor([...(options.redact ?? []), ...(apiKey === undefined ? [] : [apiKey])]);
-    this.#secrets = secretsOf(options.secrets);
     this.id = options.id ?? defaultWorkerId();
     checkLabel('the worker id', this.id);
     const graceMs = options.stopGraceMs ?? default_stop_grace_ms;
@@ -117,6 +115,15 @@ export class Worker {
       description: this.#describe(),
       killOnLeaseLoss: options.killOnLeaseLoss ?? options.handleSignals ?? false,
       stopGraceMs: graceMs,
+    };
+    this.#forRuns = {
+      outbox: this.#outbox,
+      logRoom: this.#logRoom,
+      redactor: new Redactor([...(options.redact ?? []), ...(apiKey === undefined ? [] : [apiKey])]),
+      publish: (run, name, content, signal) => this.#publish(run, name, content, signal),
+      secrets: secretsOf(options.secrets),
+      stopGraceMs: graceMs,
+      ended: (run) => this.#ended(run),
     };
   }
 
@@ -287,15 +294,7 @@ export class Worker {
       this.#outbox.outcome(key, failureText(run, new Error(`Worker ${this.id} has no ${what}.`)));
       return;
     }
-    const active = new ActiveRun(key, run, {
-      outbox: this.#outbox,
-      logRoom: this.#logRoom,
-      redactor: this.#redactor,
-      publish: (of, name, content, signal) => this.#publish(of, name, content, signal),
-      secrets: this.#secrets,
-      stopGraceMs: this.#threadOptions.stopGraceMs,
-      ended: (ended) => this.#ended(ended),
-    });
+    const active = new ActiveRun(key, run, this.#forRuns);
     this.#active.set(key, active);
     active.start(handler);
   }

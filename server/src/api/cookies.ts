@@ -1,9 +1,10 @@
 // The cookie of a session of the dashboard: scripts cannot read it, other sites cannot send it.
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Asked } from './asked.ts';
 
 const name = 'punctual_session';
 
-export function sessionOf({ headers }: FastifyRequest): string | null {
+export function sessionOf({ headers }: Pick<Asked, 'headers'>): string | null {
   if (headers.cookie === undefined) return null;
   return /(?:^|;\s*)punctual_session=([A-Za-z0-9_-]{1,100})(?:;|$)/.exec(headers.cookie)?.[1] ?? null;
 }

@@ -1,44 +1,67 @@
 // Every error leaves as problem+json with a code of the table; what is unknown is `internal`, logged with the request id.
 import { PunctualError, routes, toProblem } from '@punctual/contract';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Logger } from '../base/log.ts';
 import { missingArtifact } from '../store/artifact_refs.ts';
+import type { Answering, Asked } from './asked.ts';
 
 export function answerErrors(app: FastifyInstance, log: Logger): void {
-  app.setErrorHandler((error, request, reply) => {
-    const known = toPunctualError(error as Error & { code?: string; statusCode?: number });
-    if (known.code === 'internal') log.error({ err: error, requestId: request.id, url: request.url }, 'request failed');
-    return sendProblem(known, request, reply);
-  });
+  app.setErrorHandler((error, request, reply) => send(reply, explainError(error, request, reply, log)));
   app.setNotFoundHandler((request, reply) => {
     const allowed = methodsFor(request.url.split('?')[0] ?? '');
     if (allowed.length === 0) {
-      return sendProblem(
-        new PunctualError('route_not_found', {
-          detail: `There is no ${request.method} ${request.url.slice(0, 200)}; /docs lists what there is.`,
-        }),
-        request,
+      return send(
         reply,
+        problem(
+          new PunctualError('route_not_found', {
+            detail: `There is no ${request.method} ${request.url.slice(0, 200)}; /docs lists what there is.`,
+          }),
+          request,
+          reply,
+        ),
       );
     }
     reply.header('allow', allowed.join(', '));
-    return sendProblem(
-      new PunctualError('method_not_allowed', {
-        detail: `This path takes ${allowed.join(', ')}, not ${request.method}.`,
-      }),
-      request,
+    return send(
       reply,
+      problem(
+        new PunctualError('method_not_allowed', {
+          detail: `This path takes ${allowed.join(', ')}, not ${request.method}.`,
+        }),
+        request,
+        reply,
+      ),
     );
   });
 }
 
-export function sendProblem(error: PunctualError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds));
-  if (error.status === 401) reply.header('www-authenticate', 'Bearer realm="punctual"');
-  return reply
-    .code(error.status)
-    .header('content-type', 'application/problem+json; charset=utf-8')
-    .send(JSON.stringify(toProblem(error, request.id)));
+export interface Problem {
+  status: number;
+  type: string;
+  text: string;
+}
+
+/** How an error of whatever kind is answered. */
+export function explainError(
+  error: unknown,
+  asked: Pick<Asked, 'id' | 'url'>,
+  answering: Answering,
+  log: Logger,
+): Problem {
+  const known = toPunctualError(error as Error & { code?: string; statusCode?: number });
+  if (known.code === 'internal') log.error({ err: error, requestId: asked.id, url: asked.url }, 'request failed');
+  return problem(known, asked, answering);
+}
+
+function problem(error: PunctualError, { id }: Pick<Asked, 'id'>, answering: Answering): Problem {
+  if (error.retryAfterSeconds !== undefined) answering.header('retry-after', String(error.retryAfterSeconds));
+  if (error.status === 401) answering.header('www-authenticate', 'Bearer realm="punctual"');
+  const text = JSON.stringify(toProblem(error, id));
+  return { status: error.status, type: 'application/problem+json; charset=utf-8', text };
+}
+
+function send(reply: FastifyReply, { status, type, text }: Problem): FastifyReply {
+  return reply.code(status).header('content-type', type).send(text);
 }
 
 function toPunctualError(error: Error & { code?: string; statusCode?: number }): PunctualError {

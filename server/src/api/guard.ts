@@ -2,11 +2,12 @@
 // no keys answers only its own host, so that a page of another site cannot speak to it through the user's browser; one that
 // asks for keys looks at nothing else, but a change that comes with a cookie must come from a page of its own.
 import { type Access, type Needed, PunctualError, rolesThatMay } from '@punctual/contract';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type { Budgets, Verdict } from '../access/budgets.ts';
 import { type Caller, localAdmin, stranger } from '../access/caller.ts';
 import type { Keyring } from '../access/keyring.ts';
 import type { Config } from '../config.ts';
+import type { Answering, Asked } from './asked.ts';
 import { sessionOf } from './cookies.ts';
 
 export interface Guards {
@@ -44,7 +45,7 @@ async function later(admitted: Promise<void>, done: (error?: Error) => void): Pr
 }
 
 /** null: admitted without asking anybody. */
-function admit(request: FastifyRequest, reply: FastifyReply, guards: Guards): Promise<void> | null {
+export function admit(request: Asked, reply: Answering, guards: Guards): Promise<void> | null {
   const { keyring } = guards;
   if (keyring.required) return admitByKey(request, reply, guards);
   const isOpen = accessOf(request) === 'open';
@@ -55,14 +56,14 @@ function admit(request: FastifyRequest, reply: FastifyReply, guards: Guards): Pr
     .then(() => (keyring.required ? admitByKey(request, reply, guards) : admitLocal(request, guards)) ?? undefined);
 }
 
-function admitLocal(request: FastifyRequest, { config }: Guards): null {
+function admitLocal(request: Asked, { config }: Guards): null {
   const local = config.trust_network || isLocalHost(request.headers.host);
   if (!local || (isChange(request) && isForeignOrigin(request))) throw new PunctualError('host_not_allowed');
   request.caller = localAdmin;
   return null;
 }
 
-function admitByKey(request: FastifyRequest, reply: FastifyReply, guards: Guards): Promise<void> | null {
+function admitByKey(request: Asked, reply: Answering, guards: Guards): Promise<void> | null {
   const { keyring } = guards;
   const access = accessOf(request);
   if (access === 'open') {
@@ -80,16 +81,16 @@ function admitByKey(request: FastifyRequest, reply: FastifyReply, guards: Guards
   return passOn(request, reply, { found: caller, access, guards });
 }
 
-function accessOf(request: FastifyRequest): Access {
+function accessOf(request: Asked): Access {
   return request.routeOptions.config.access ?? 'open';
 }
 
-function isChange({ method }: FastifyRequest): boolean {
+function isChange({ method }: Asked): boolean {
   return method !== 'GET' && method !== 'HEAD';
 }
 
 /** A key that may be in the book. */
-function bringsKey({ headers }: FastifyRequest, keyring: Keyring): boolean {
+function bringsKey({ headers }: Asked, keyring: Keyring): boolean {
   const secret = bearerOf(headers.authorization);
   return secret !== null && keyring.recall('key', secret) === undefined;
 }
@@ -100,7 +101,7 @@ interface Pass {
   guards: Guards;
 }
 
-function passOn(request: FastifyRequest, reply: FastifyReply, { found, access, guards }: Pass): Promise<void> | null {
+function passOn(request: Asked, reply: Answering, { found, access, guards }: Pass): Promise<void> | null {
   if (found === null) throw new PunctualError('key_invalid');
   request.caller = found;
   if (found.rate !== null) {
@@ -129,7 +130,7 @@ function requireRole({ role, user_id }: Caller, access: Needed): void {
 }
 
 /** As draft-ietf-httpapi-ratelimit-headers has it. */
-function heed(reply: FastifyReply, { rate }: Caller, { ok, remaining, resetSeconds }: Verdict): void {
+function heed(reply: Answering, { rate }: Caller, { ok, remaining, resetSeconds }: Verdict): void {
   if (rate === null) return;
   reply
     .header('ratelimit-policy', `"key";q=${rate.burst};w=${Math.max(1, Math.ceil(rate.burst / rate.perSecond))}`)
@@ -141,7 +142,7 @@ function heed(reply: FastifyReply, { rate }: Caller, { ok, remaining, resetSecon
   });
 }
 
-function secretOf(request: FastifyRequest): { kind: 'key' | 'session'; secret: string } {
+function secretOf(request: Asked): { kind: 'key' | 'session'; secret: string } {
   const { authorization } = request.headers;
   if (authorization !== undefined) {
     const secret = bearerOf(authorization);
@@ -162,12 +163,12 @@ function isLocalHost(host: string | undefined): boolean {
 }
 
 /** It says that it comes from a page of another origin. */
-export function isForeignOrigin({ headers }: FastifyRequest): boolean {
+export function isForeignOrigin({ headers }: Asked): boolean {
   return headers.origin !== undefined && headers.origin.replace(/^https?:\/\//, '') !== headers.host;
 }
 
 /** It says that it comes from a page of ours: a cookie alone does not prove that. */
-function isOwnPage(request: FastifyRequest): boolean {
+function isOwnPage(request: Asked): boolean {
   const site = request.headers['sec-fetch-site'];
   if (isForeignOrigin(request)) return false;
   return site === undefined ? request.headers.origin !== undefined : site === 'same-origin';

@@ -24,7 +24,7 @@ import { listNeeds } from '../store/needs.ts';
 import { listJobRuns } from '../store/runs.ts';
 import { record } from './audited.ts';
 import { idShape, makeCursor, readCursor } from './cursor.ts';
-import { register } from './register.ts';
+import { register, registerQuick } from './register.ts';
 import type { ApiParts } from './server.ts';
 import { submitTraced } from './traced.ts';
 import { checker } from './validation.ts';
@@ -49,7 +49,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
     prepareIt = editor.preparer(),
   ): Promise<PreparedJob> => ({ ...job, schedule: await prepareIt(job.schedule_type, body) });
 
-  register(app, jobRoutes.createJob, async ({ body, headers, caller, request, reply }) => {
+  registerQuick(app, jobRoutes.createJob, async ({ body, headers, caller, request, reply }) => {
     const prepared = prepare(prepareJob(body, Date.now(), defaultPriority));
     const job = isRecurring(prepared) ? await withSchedule(prepared, body) : prepared;
     const hashes = hasherOf(vault, [job]);
@@ -67,20 +67,20 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   });
 
   register(app, jobRoutes.createJobs, async ({ body, headers, caller, request, reply }) => {
-    const prepared = prepareBulk(body as BulkRequest, checkJob, defaultPriority);
+    const given = (body as BulkRequest).jobs;
+    const prepared = prepareBulk(given, checkJob, defaultPriority);
     const hashes = hasherOf(vault, prepared);
     const jobs: PreparedJob[] = [];
     const preparer = editor.preparer();
     for (const [i, job] of prepared.entries())
-      jobs.push(
-        isRecurring(job)
-          ? await named(`jobs[${i}]`, withSchedule(job, (body as BulkRequest).jobs[i] as CreateJob, preparer))
-          : job,
-      );
+      jobs.push(isRecurring(job) ? await named(`jobs[${i}]`, withSchedule(job, given[i] as CreateJob, preparer)) : job);
     const key = submitKey(headers['idempotency-key'], hashes, request.bodyText, caller);
+    const dependent = given.some(({ depends_on }) => depends_on !== undefined) ? given : null;
     const needs = { bulk: true, owner: caller.user_id };
+    // Thousands of jobs wait at once to be written: what they were read from must not wait with them.
+    Object.assign(request, { body: undefined, bodyText: '' });
     const submitted = await submitTraced(headers.traceparent, jobs, async (some) => {
-      const ready = await withNeeds(parts, some, (body as BulkRequest).jobs, needs);
+      const ready = dependent === null ? some : await withNeeds(parts, some, dependent, needs);
       return jobs.every(({ unique }) => unique === null)
         ? submitter.submit(ready, key)
         : uniqueSubmitter.submit(some, withId(key, null));
@@ -217,14 +217,14 @@ function prepare<T extends object>(prepared: T | { refused: FieldError[] }): T {
 const maxBulkErrors = 50;
 
 function prepareBulk(
-  body: BulkRequest,
+  given: readonly CreateJob[],
   checkJob: (job: unknown) => FieldError[],
   defaultPriority: (queue: string) => number,
 ): PreparedJob[] {
   const errors: FieldError[] = [];
   const jobs: PreparedJob[] = [];
   const now = Date.now();
-  for (const [i, job] of body.jobs.entries()) {
+  for (const [i, job] of given.entries()) {
     const wrong = checkJob(job);
     const prepared = wrong.length > 0 ? { refused: wrong } : prepareJob(job, now, defaultPriority);
     if (!('refused' in prepared)) jobs.push(prepared);

@@ -11,23 +11,28 @@ import {
   roleMay,
   rolesThatMay,
 } from '@punctual/contract';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../access/caller.ts';
+import type { Answering, Asked } from './asked.ts';
 import { record } from './audited.ts';
 import { type OwnParts, ownerCheck } from './own.ts';
+import type { QuickDoor, QuickRoute } from './quick_door.ts';
 import { type Check, checksOf } from './validation.ts';
 
-export interface Input<R extends Route> {
+export interface Input<R extends Route, Request = FastifyRequest, Reply = FastifyReply> {
   params: Params<R>;
   query: Query<R>;
   headers: Headers<R>;
   body: Body<R>;
   caller: Caller;
-  request: FastifyRequest;
-  reply: FastifyReply;
+  request: Request;
+  reply: Reply;
 }
 
 export type Handler<R extends Route> = (input: Input<R>) => Promise<Answer<R> | RawText | typeof streamed>;
+
+/** A handler that needs nothing of Fastify. */
+export type QuickHandler<R extends Route> = (input: Input<R, Asked, Answering>) => Promise<Answer<R>>;
 
 const json = 'application/json; charset=utf-8';
 
@@ -45,31 +50,55 @@ export class RawText {
 export const streamed = Symbol('streamed');
 
 export function register<R extends Route>(app: FastifyInstance, route: R, handle: Handler<R>): void {
-  const checks = checksOf(route);
-  const { access, audit } = route as Route;
-  const keepToOwn = access !== 'open' && access.rows === 'own' ? ownerCheck(route, app.door) : null;
+  const respond = responder(app, route, handle);
   app.route({
     method: route.method,
     url: route.path.replace(/\{(\w+)\}/g, ':$1'),
-    config: { operation: route.operation, access, ...(audit === undefined ? {} : { audit }) },
+    config: configOf(route),
     handler: async (request, reply) => {
-      require(checks.params, request.params, 'invalid_id');
-      require(checks.query, request.query, 'invalid_input');
-      require(checks.headers, request.headers, 'invalid_input');
-      const body = request.body ?? (checks.body === null ? undefined : route.bodyOptional === true ? {} : null);
-      require(checks.body, body, 'invalid_input');
-      const { params, query, headers, caller } = request;
-      requireReveal(query, caller);
-      if (keepToOwn !== null && caller.user_id !== null) await keepToOwn(caller.user_id, { params, query, body });
-      const answer = await handle({ params, query, headers, body, caller, request, reply } as Input<R>);
+      const answer = await respond(request, reply);
       if (answer === streamed) return reply;
-      if (audit !== undefined && !request.isRecorded)
-        await record(app.door.db, request, { id: idOf(route, params, answer), before: null, after: answer });
-      const raw = answer instanceof RawText ? answer : null;
-      reply.code(route.success).header('content-type', raw?.type ?? json);
-      return reply.send(raw?.text ?? JSON.stringify(answer));
+      reply.code(route.success).header('content-type', answer.type);
+      return reply.send(answer.text);
     },
   });
+}
+
+/** A route that is also answered the quick way (quick_door.ts). */
+export function registerQuick<R extends Route>(app: FastifyInstance, route: R, handle: QuickHandler<R>): void {
+  register(app, route, handle);
+  app.quickDoor.add({
+    route,
+    config: configOf(route),
+    respond: responder(app, route, handle as Handler<R>) as QuickRoute['respond'],
+  });
+}
+
+function configOf({ operation, access, audit }: Route): FastifyContextConfig {
+  return { operation, access, ...(audit === undefined ? {} : { audit }) };
+}
+
+type Respond = (request: FastifyRequest, reply: FastifyReply) => Promise<RawText | typeof streamed>;
+
+function responder<R extends Route>(app: FastifyInstance, route: R, handle: Handler<R>): Respond {
+  const checks = checksOf(route);
+  const { access, audit } = route as Route;
+  const keepToOwn = access !== 'open' && access.rows === 'own' ? ownerCheck(route, app.door) : null;
+  return async (request, reply) => {
+    require(checks.params, request.params, 'invalid_id');
+    require(checks.query, request.query, 'invalid_input');
+    require(checks.headers, request.headers, 'invalid_input');
+    const body = request.body ?? (checks.body === null ? undefined : route.bodyOptional === true ? {} : null);
+    require(checks.body, body, 'invalid_input');
+    const { params, query, headers, caller } = request;
+    requireReveal(query, caller);
+    if (keepToOwn !== null && caller.user_id !== null) await keepToOwn(caller.user_id, { params, query, body });
+    const answer = await handle({ params, query, headers, body, caller, request, reply } as Input<R>);
+    if (answer === streamed) return streamed;
+    if (audit !== undefined && !request.isRecorded)
+      await record(app.door.db, request, { id: idOf(route, params, answer), before: null, after: answer });
+    return answer instanceof RawText ? answer : new RawText(JSON.stringify(answer));
+  };
 }
 
 /** What is encrypted is for those who could have submitted it, not for everybody who may look. */
@@ -110,5 +139,6 @@ declare module 'fastify' {
   }
   interface FastifyInstance {
     door: OwnParts;
+    quickDoor: QuickDoor;
   }
 }

@@ -2,7 +2,7 @@
 // schema, whose rows (own.ts), handler, audit log; every error leaves through errors.ts.
 import { limits } from '@punctual/contract';
 import type { AddressRules } from '@punctual/contract/outgoing';
-import fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Budgets } from '../access/budgets.ts';
 import type { Keyring } from '../access/keyring.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
@@ -31,15 +31,16 @@ import { registerAudit } from './audit.ts';
 import { registerBackfills } from './backfills.ts';
 import { registerDashboard } from './dashboard.ts';
 import { registerDeadLetters } from './dead_letters.ts';
-import { answerErrors } from './errors.ts';
+import { answerErrors, explainError } from './errors.ts';
 import { registerFlow } from './flow.ts';
 import { registerForecast } from './forecast.ts';
-import { guardDoor } from './guard.ts';
+import { admit, guardDoor } from './guard.ts';
 import { registerJobs } from './jobs.ts';
 import { registerKeyLimits } from './key_limits.ts';
 import { registerKeys } from './keys.ts';
 import { registerLogs } from './logs.ts';
 import { registerOperations } from './operations.ts';
+import { QuickDoor, type QuickDoorParts } from './quick_door.ts';
 import { registerRetention } from './retention.ts';
 import { registerRuns } from './runs.ts';
 import { registerSchedules } from './schedules.ts';
@@ -122,11 +123,20 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
     logger: false,
   });
   app.decorateRequest('bodyText', '');
-  acceptJson(app);
+  const parse = acceptJson(app);
   app.decorateRequest('isRecorded', false);
   app.decorate('door', { db: parts.db, segments: parts.segments });
   guardDoor(app, parts);
-  measure(app, parts);
+  const onAnswered = measure(app, parts);
+  const quickDoor = new QuickDoor({
+    admit: (asked, answering) => admit(asked, answering, parts),
+    parse,
+    explain: (error, asked, answering) => explainError(error, asked, answering, parts.log),
+    onAnswered,
+    idleMs: app.server.keepAliveTimeout,
+  });
+  app.decorate('quickDoor', quickDoor);
+  app.addHook('preClose', async () => quickDoor.close());
   answerErrors(app, parts.log);
   registerJobs(app, parts);
   registerRuns(app, parts);
@@ -151,6 +161,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   registerStats(app, parts);
   registerService(app, parts);
   registerDashboard(app);
+  quickDoor.openBefore(app.server);
   return {
     async listen(host, port) {
       await app.listen({ host, port });
@@ -163,7 +174,7 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
 }
 
 /** JSON only; an empty body is no body, so that POST /pause with a content type works; prototypes are refused. */
-function acceptJson(app: FastifyInstance): void {
+function acceptJson(app: FastifyInstance): (text: string) => unknown {
   const parse = app.getDefaultJsonParser('error', 'error');
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
@@ -171,10 +182,19 @@ function acceptJson(app: FastifyInstance): void {
     if (body === '') done(null, undefined);
     else void parse(request, body as string, done);
   });
+  return (text) => {
+    const parsed: { error: Error | null; value: unknown } = { error: null, value: undefined };
+    void parse(noRequest, text, (error, value) => Object.assign(parsed, { error, value }));
+    if (parsed.error !== null) throw parsed.error;
+    return parsed.value;
+  };
 }
 
+/** The parser does not look at the request. */
+const noRequest = null as unknown as FastifyRequest;
+
 /** Times requests, and notes that something has changed. */
-function measure(app: FastifyInstance, { metrics, stats }: ApiParts): void {
+function measure(app: FastifyInstance, { metrics, stats }: ApiParts): QuickDoorParts['onAnswered'] {
   app.addHook('onResponse', (request, reply, done) => {
     const { operation } = request.routeOptions.config;
     if (request.method !== 'GET' && operation !== 'syncWorker' && reply.statusCode < 400) stats.touch();
@@ -183,6 +203,10 @@ function measure(app: FastifyInstance, { metrics, stats }: ApiParts): void {
       metrics.observeRequest(operation, reply.statusCode, reply.elapsedTime / 1000);
     done();
   });
+  return ({ operation = '' }, status, seconds) => {
+    if (status < 400) stats.touch();
+    metrics.observeRequest(operation, status, seconds);
+  };
 }
 
 function isStream({ raw }: FastifyReply): boolean {

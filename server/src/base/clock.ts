@@ -25,6 +25,16 @@ export function deadline(ms: number, outer: AbortSignal): { signal: AbortSignal;
   return { signal: AbortSignal.any([outer, late.signal]), end: () => clearTimeout(timer) };
 }
 
+let dated = { at: Number.NEGATIVE_INFINITY, text: '' };
+
+/** The machine's time for the header Date, which is in seconds. */
+export function httpDate(): string {
+  const now = Date.now();
+  const at = now - (now % 1000);
+  if (dated.at !== at) dated = { at, text: new Date(at).toUTCString() };
+  return dated.text;
+}
+
 export function randomBetween(low: number, high: number): number {
   return low + Math.random() * (high - low);
 }

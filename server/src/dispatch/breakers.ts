@@ -25,12 +25,12 @@ export class Breakers {
   }
 
   /** An attempt of a run of this type has ended. */
-  note(type: string, succeeded: boolean): void {
+  note(type: string, succeeded: boolean, runs: number): void {
     if (!this.#parts.flow.table.hasBreaker(type)) return;
     const count = this.#counts.get(type) ?? { type, succeeded: 0, failed: 0 };
     this.#counts.set(type, count);
-    if (succeeded) count.succeeded++;
-    else count.failed++;
+    if (succeeded) count.succeeded += runs;
+    else count.failed += runs;
   }
 
   async pass(): Promise<void> {

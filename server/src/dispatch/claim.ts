@@ -53,8 +53,8 @@ export interface ClaimerOptions {
   awaited: (segment: number) => boolean;
 }
 
-/** More claimers than this on one database only add latency. */
-const maxClaims = 2;
+/** While two wait for the disk or a processor a third can work; more on one database only add latency. */
+const maxClaims = 3;
 const maxClaimRuns = 500;
 /** Checkpoints that one claim may bring: an answer must stay well below what a worker reads. */
 const maxKeptBytes = 16 * 1024 * 1024;
@@ -460,13 +460,15 @@ const noLanes: ServedLanes = { lanes: [], rankOf: new Map(), free: new Set(), wo
 /** One entry a slot, sessions in turn, so that little work is spread over many workers. */
 function takeSlots(sessions: Iterable<Session>, free: (session: Session) => number = freeSlots): Session[] {
   const slots: Session[] = [];
+  const open = Array.from(sessions, (session) => ({ session, left: free(session) }));
   let given = true;
   while (given && slots.length < maxClaimRuns) {
     given = false;
-    for (const session of sessions) {
-      if (slots.length >= maxClaimRuns || free(session) === 0) continue;
-      session.reserved++;
-      slots.push(session);
+    for (const one of open) {
+      if (slots.length >= maxClaimRuns || one.left === 0) continue;
+      one.left--;
+      one.session.reserved++;
+      slots.push(one.session);
       given = true;
     }
   }

@@ -36,20 +36,23 @@ function toGranted(rows: readonly NewJob[], { granted, won }: CreatedJobs): Clai
     if (granted === null || (submission !== null && !kept.has(submission))) continue;
     const { name, user_id, payload, traceparent = null, max_retries, timeout_ms } = job;
     const fence = String(granted.fence + i + 1);
-    const fixed = { slot: 1, attempt: 1, scheduled_for: null, executor: null, flag: null };
     runs.push({
-      ...fixed,
       run_id,
       job_id,
       lane_id,
+      attempt: 1,
+      slot: 1,
       fence,
       due_at: granted.due_at,
+      scheduled_for: null,
       name,
       user_id,
       payload,
+      executor: null,
       traceparent,
       max_retries,
       timeout_ms,
+      flag: null,
     });
   }
   return runs;

@@ -12,6 +12,9 @@ export interface Parked {
   answer: () => void;
 }
 
+/** That of a run which another server has granted. */
+const unknownLease = '';
+
 export interface Held {
   lease_id: string;
   /** The number of the answer that carries it, 0 before it is sent. */
@@ -26,12 +29,13 @@ export interface Held {
   sealed_job?: string | null | undefined;
 }
 
-/** An attempt that was reported. */
+/** Attempts that were reported, alike and in one call. */
 export interface Ended {
   lane_id: number;
   status: Outcome['status'];
-  /** From the lease to the outcome; null for a run that was not started. */
+  /** From the lease to the outcome; null for runs that were not started. */
   seconds: number | null;
+  runs: number;
 }
 
 export interface OutgoingGrant {
@@ -61,8 +65,8 @@ export interface Session {
   drainOrdered: boolean;
   /** Runs the worker has or is about to get. */
   held: Map<string, Held>;
-  /** Runs whose outcome has come, with the number of the call that brought it: a call that left before may still list them. */
-  reported: Map<string, number>;
+  /** Runs whose outcome has come, by the number of the call that brought it: a call that left before may still list them. */
+  reported: { n: number; run_ids: string[] }[];
   /** Grants to be carried by the next answer. */
   outbox: OutgoingGrant[];
   cancels: (Lease & { reason: string })[];
@@ -101,7 +105,7 @@ export class Sessions {
       draining: false,
       drainOrdered: false,
       held: new Map(),
-      reported: new Map(),
+      reported: [],
       outbox: [],
       cancels: [],
       parked: null,
@@ -159,14 +163,6 @@ export function slotsAhead(session: Session): number {
   return Math.max(0, Math.floor(freeSlots(session) - session.worker.slots / 2));
 }
 
-/** Runs of a call that succeeded and have kept something, which is of no use any more. */
-export function keepersAmong(session: Session, { outcomes, checkpoints }: SyncRequest): { run_id: string }[] {
-  const saved = new Set(checkpoints?.map(({ run_id }) => run_id));
-  return (outcomes ?? []).filter(
-    ({ run_id, status }) => status === 'SUCCESS' && (saved.has(run_id) || session.held.get(run_id)?.keeps === true),
-  );
-}
-
 /**
  * Of the runs that a call brings something to store of: the jobs of those that are encrypted, by run, and the runs of which
  * this server cannot say, because another granted them.
@@ -190,19 +186,37 @@ export function sealedAmong(
 
 /**
  * Takes note of what a call reports: those runs take no slot any more, however calls overtake each other. Answers what
- * ended in which lane, as far as that is known here.
+ * ended in which lane, as far as that is known here, and the runs that succeeded and have kept something, which is of no use
+ * any more.
  */
-export function noteReported(session: Session, request: SyncRequest): Ended[] {
+export function noteReported(
+  session: Session,
+  { n, outcomes = [], checkpoints = [] }: Pick<SyncRequest, 'n' | 'outcomes' | 'checkpoints'>,
+): { ended: Ended[]; keepers: string[] } {
   const ended: Ended[] = [];
+  const keepers: string[] = [];
+  const saved = new Set(checkpoints.map(({ run_id }) => run_id));
   const now = monotonicMs();
-  for (const { run_id, status } of request.outcomes ?? []) {
-    const { lane_id = null, grantedAt = null } = session.held.get(run_id) ?? {};
-    const seconds = grantedAt === null || status === 'RELEASED' ? null : (now - grantedAt) / 1000;
-    if (lane_id !== null) ended.push({ lane_id, status, seconds });
+  for (const { run_id, lease_id, status } of outcomes) {
+    const held = heldUnder(session, run_id, lease_id);
+    if (status === 'SUCCESS' && (held?.keeps === true || (saved.size > 0 && saved.has(run_id)))) keepers.push(run_id);
+    if (held === null) continue;
     session.held.delete(run_id);
-    session.reported.set(run_id, request.n);
+    const { lane_id, grantedAt = null } = held;
+    if (lane_id === null) continue;
+    const seconds = grantedAt === null || status === 'RELEASED' ? null : (now - grantedAt) / 1000;
+    const last = ended.at(-1);
+    if (last?.lane_id === lane_id && last.status === status && last.seconds === seconds) last.runs++;
+    else ended.push({ lane_id, status, seconds, runs: 1 });
   }
-  return ended;
+  if (outcomes.length > 0) session.reported.push({ n, run_ids: outcomes.map(({ run_id }) => run_id) });
+  return { ended, keepers };
+}
+
+/** An outcome of an earlier lease says nothing about the one the worker has, or is about to get. */
+function heldUnder(session: Session, runId: string, leaseId: string): Held | null {
+  const held = session.held.get(runId);
+  return held !== undefined && (held.lease_id === leaseId || held.lease_id === unknownLease) ? held : null;
 }
 
 /**
@@ -213,7 +227,7 @@ export function reconcile(session: Session, request: SyncRequest): Lease[] {
   const { running, concluded } = request;
   // Without a list nothing was lost since the last one.
   const lost = running === undefined ? [] : compare(session, new Set(running), concluded);
-  for (const [run_id, n] of session.reported) if (n <= concluded) session.reported.delete(run_id);
+  session.reported = session.reported.filter(({ n }) => n > concluded);
   return lost;
 }
 
@@ -222,12 +236,13 @@ function compare(session: Session, running: ReadonlySet<string>, concluded: numb
   for (const [run_id, { lease_id, call }] of session.held) {
     if (running.has(run_id) || call === 0 || call > concluded) continue;
     session.held.delete(run_id);
-    if (lease_id !== '') lost.push({ run_id, lease_id });
+    if (lease_id !== unknownLease) lost.push({ run_id, lease_id });
   }
+  const reported = new Set(session.reported.flatMap(({ run_ids }) => run_ids));
   for (const run_id of running) {
     // Granted by another server: it takes a slot all the same.
-    if (!session.held.has(run_id) && !session.reported.has(run_id))
-      session.held.set(run_id, { lease_id: '', call: concluded, lane_id: null });
+    if (!session.held.has(run_id) && !reported.has(run_id))
+      session.held.set(run_id, { lease_id: unknownLease, call: concluded, lane_id: null });
   }
   return lost;
 }

@@ -9,6 +9,7 @@
 // job with the same id cannot be written, so that statement fails as a whole, and what exists already is looked up. Jobs
 // with a unique key do not come here: see unique.ts.
 import { type JobCreated, PunctualError } from '@punctual/contract';
+import { monotonicMs } from '../base/clock.ts';
 import { firstRunId, idsFrom, inSegment, newId, segmentOf } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Vault } from '../base/vault.ts';
@@ -23,6 +24,7 @@ import {
   getSubmission,
   type HandOver,
   isTakenId,
+  isTakenKey,
   type NewJob,
   type NewSubmission,
 } from '../store/jobs.ts';
@@ -89,19 +91,24 @@ export interface SubmitterOptions {
   onScheduled: (segments: Set<number>) => void;
 }
 
+/** For so long after a key that was not new. */
+const doubtMs = 1_000;
 const maxBatchJobs = 1000;
 /**
- * How many jobs must wait for a statement while none, one or two others are being written; there are no more. A second is
- * worth its commit only for many jobs, fewer share the next one; a third writes while the others wait for the disk.
+ * How many jobs must wait for a statement while none, one, two or three others are being written; there are no more. A second is
+ * worth its commit only for many jobs, fewer share the next one; further ones write while the others wait for the disk.
  */
-const minFlushJobs = [0, 100, maxBatchJobs];
+const minFlushJobs = [0, 100, 300, 600];
 
 export class Submitter {
   readonly #options: SubmitterOptions;
   readonly #pending: Pending[] = [];
   #waiting = 0;
   #flushes = 0;
+  #pendingJobs = 0;
   #soon = false;
+  /** Monotonic ms until which keys are not taken for new. */
+  #doubtUntil = Number.NEGATIVE_INFINITY;
   #turn = Math.floor(Math.random() * 4096);
 
   constructor(options: SubmitterOptions) {
@@ -121,8 +128,8 @@ export class Submitter {
       return await new Promise<Submitted>((resolve, reject) => {
         const key = once !== null && 'key' in once ? once : null;
         const chosen = once !== null && 'job_id' in once ? this.#placed(once.job_id, jobs[0]) : null;
-        this.#pending.push({ jobs: placed, key, chosen, resolve, reject });
-        this.#flushSoon();
+        this.#add({ jobs: placed, key, chosen, resolve, reject });
+        this.#flushInTurn();
       });
     } finally {
       this.#waiting -= jobs.length;
@@ -149,8 +156,17 @@ export class Submitter {
     return jobs.map((job, i) => ({ job, lane_id: lanes[i]?.lane_id ?? 0 }));
   }
 
-  /** After the requests that have arrived together: they share the statement. */
-  #flushSoon(): void {
+  #add(pending: Pending): void {
+    this.#pending.push(pending);
+    this.#pendingJobs += pending.jobs.length;
+  }
+
+  /**
+   * After the requests that have arrived together: they share the statement. One that is full leaves at once, so that the database
+   * works while the next requests are read.
+   */
+  #flushInTurn(): void {
+    if (this.#pendingJobs >= maxBatchJobs) return this.#flushNow();
     if (this.#soon) return;
     this.#soon = true;
     setImmediate(() => {
@@ -170,14 +186,14 @@ export class Submitter {
       this.#flushes++;
       void this.#flush(this.#takeBatch()).finally(() => {
         this.#flushes--;
-        this.#flushSoon();
+        this.#flushInTurn();
       });
     }
   }
 
   #mayFlush(): boolean {
     const least = minFlushJobs[this.#flushes] ?? Number.POSITIVE_INFINITY;
-    return least === 0 || this.#pending.reduce((sum, { jobs }) => sum + jobs.length, 0) >= least;
+    return this.#pendingJobs >= least;
   }
 
   #takeBatch(): Pending[] {
@@ -188,6 +204,7 @@ export class Submitter {
       jobs += pending.jobs.length;
       taken++;
     }
+    this.#pendingJobs -= jobs;
     return this.#pending.splice(0, taken);
   }
 
@@ -226,7 +243,7 @@ export class Submitter {
           pending.resolve({ jobs: [toCreated(chosen as string, jobs[0]?.job)], replayed: true });
         else pending.reject(new PunctualError('idempotency_key_reused'));
       } else if (chosen !== null && seen.has(chosen)) {
-        this.#pending.push(pending);
+        this.#add(pending);
       } else {
         if (chosen !== null) seen.add(chosen);
         fresh.push(pending);
@@ -282,17 +299,30 @@ export class Submitter {
     }
   }
 
-  /** Leases the runs at once where a worker waits for just that, or lets them be claimed. */
+  /** Nearly all keys are new. Where one was not, that may well be so for those after it: for a while nothing is hoped. */
   async #create(rows: readonly NewJob[], submissions: readonly NewSubmission[]): Promise<CreatedJobs> {
+    const keysAreNew = submissions.length === 0 || monotonicMs() > this.#doubtUntil;
+    if (keysAreNew)
+      try {
+        return await this.#createNew(rows, submissions);
+      } catch (error) {
+        if (!isTakenKey(error)) throw error;
+        this.#doubtUntil = monotonicMs() + doubtMs;
+      }
+    return createJobs(this.#options.db, rows, submissions);
+  }
+
+  /** Leases the runs at once where a worker waits for just that, or lets them be claimed. */
+  async #createNew(rows: readonly NewJob[], submissions: readonly NewSubmission[]): Promise<CreatedJobs> {
     const { db, handOver } = this.#options;
     const offer = handOver(rows);
-    if (offer === null) return createJobs(db, rows, submissions);
+    if (offer === null) return createJobs(db, rows, submissions, { keysAreNew: true });
     try {
-      const created = await createJobs(db, rows, submissions, offer.grant);
+      const created = await createJobs(db, rows, submissions, { grant: offer.grant, keysAreNew: true });
       offer.committed(created);
       return created;
     } catch (error) {
-      offer.failed(isTakenId(error));
+      offer.failed(isTakenId(error) || isTakenKey(error));
       throw error;
     }
   }

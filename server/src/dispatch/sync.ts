@@ -29,7 +29,6 @@ import type { Renewer } from './renew.ts';
 import { type Sealer, sealerOf, unsealed } from './seal.ts';
 import {
   type Ended,
-  keepersAmong,
   noteReported,
   type Parked,
   reconcile,
@@ -154,9 +153,8 @@ export class Sync {
   /** Settling, renewing and claiming go on side by side: the slots are free as soon as the worker says so. */
   async #apply(session: Session, { request, checkpoints, arrivedAt }: Report): Promise<Lease[]> {
     const renewed = this.#renew(session, request, arrivedAt);
-    const keepers = keepersAmong(session, request);
     const sealed = sealedAmong(session, request);
-    const ended = noteReported(session, request);
+    const { ended, keepers } = noteReported(session, request);
     const lost = request.n === session.call && request.bye !== true ? reconcile(session, request) : [];
     const [refused, behind] = await Promise.all([
       this.#applyInOrder(session, { request, checkpoints, sealed }),
@@ -211,7 +209,7 @@ export class Sync {
 
   /** Beside the rest, which must not wait for it; of a run that the same call ends, it is of no use. */
   #noteProgress({ progress = [], outcomes = [] }: SyncRequest): Promise<Lease[]> {
-    const ended = new Set(outcomes.map(({ run_id }) => run_id));
+    const ended = new Set(progress.length === 0 ? [] : outcomes.map(({ run_id }) => run_id));
     const going = progress.filter(({ run_id }) => !ended.has(run_id));
     return this.#fenced<NewProgress>(going, (segment, group) => noteProgress(this.#options.db, segment, group));
   }
@@ -231,15 +229,9 @@ export class Sync {
     return refused;
   }
 
-  async #clearUp(runs: readonly { run_id: string }[]): Promise<void> {
-    for (const [segment, group] of groupBySegment(runs, (run) => run.run_id)) {
-      if (segment >= this.#options.segments) continue;
-      await forgetEnded(
-        this.#options.db,
-        segment,
-        group.map(({ run_id }) => run_id),
-      );
-    }
+  async #clearUp(runIds: readonly string[]): Promise<void> {
+    for (const [segment, group] of groupBySegment(runIds, (run_id) => run_id))
+      if (segment < this.#options.segments) await forgetEnded(this.#options.db, segment, group);
   }
 
   async #settle(outcomes: NonNullable<SyncRequest['outcomes']>, seal: Sealer = unsealed): Promise<Lease[]> {
@@ -336,14 +328,7 @@ export class Sync {
     const runs = session.outbox;
     session.outbox = [];
     if (runs.length > 0) session.fedAt = monotonicMs();
-    for (const {
-      run: { run_id },
-      held,
-    } of runs) {
-      held.call = request.n;
-      // An outcome of an earlier lease of the run may have come meanwhile.
-      if (session.held.get(run_id) !== held) session.held.set(run_id, held);
-    }
+    for (const { held } of runs) held.call = request.n;
     const cancel = session.cancels;
     session.cancels = [];
     const head = JSON.stringify({

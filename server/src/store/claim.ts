@@ -13,10 +13,11 @@
 //
 // Lanes come in the order in which they are to be served; the scan stops as soon as enough runs are locked. The attempt
 // counts from here, so a run that kills its worker uses up its attempts.
+import { defaults } from '@punctual/contract';
 import { int4s, int8s, texts, uuids } from './arrays.ts';
 import type { Kept } from './checkpoints.ts';
 import type { Queryable } from './database.ts';
-import { type Fragment, joinJob, ofSegment, part, sqlPlannedOnce } from './sql.ts';
+import { type Fragment, findsManyAtOnce, joinJob, ofSegment, part, type Sql, sqlPlannedOnce } from './sql.ts';
 
 export interface ClaimedRun {
   run_id: string;
@@ -100,29 +101,60 @@ export async function claimRuns(
   due: { aheadMs: number } | null = null,
 ): Promise<ClaimedRun[]> {
   const { slots } = order;
+  const mostly = order.lanes[0]?.lane_id ?? null;
   const limited = order.lanes.some((lane) => lane.queue_room != null || lane.type_room != null);
   const one = onlySession(slots);
   const startsAt = due === null ? part`now()` : part`starts_at`;
-  return db.query<ClaimedRun>(sqlPlannedOnce`
+  const claim = (version: number): Sql => sqlPlannedOnce`
     with taken as (${due !== null ? takeDue(order, due.aheadMs) : limited ? takeWithin(order) : takeReady(order)})
     ${one === null ? part`, numbered as (select *, row_number() over () as slot from taken)` : part``},
     granted as (
       insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at, started_at)
       ${one === null ? grantToMany(slots, order.lease_id, startsAt) : grantToOne(one, order.lease_id, startsAt)}
     )
-    select ${claimedColumns}, ${claimedFlag}
-           ${one === null ? part`, t.slot::integer as slot` : part`, 1 as slot`}${limited ? part`, coalesce(j.units, 1)::integer as units` : part``}
-    from ${one === null ? part`numbered` : part`taken`} t
-    join punctual.jobs j on j.segment = t.segment and j.job_id = t.job_id`);
+    select ${claimedColumns(mostly)}, ${claimedFlag}, ${one === null ? part`t.slot::integer` : part`null::integer`} as slot${limited ? part`, coalesce(j.units, 1)::integer as units` : part``}
+    from ${withJobs(one === null ? part`numbered` : part`taken`, order.segment, version)}`;
+  return toClaimed(await db.query<ClaimedRow>(claim), mostly);
 }
 
-/** What a worker needs of the run `t` of the job `j`. */
-export const claimedColumns = part`
-  t.run_id, t.job_id, t.lane_id, t.attempts + 1 as attempt, t.seq as fence, t.due_at::text as due_at,
-  nullif(t.scheduled_for, t.due_at)::text as scheduled_for, j.name, j.user_id, j.payload, j.executor, j.traceparent, j.max_retries,
-  case when j.run_timeout_ms is null then j.timeout_ms
+/**
+ * The runs `t` with their jobs `j`, which are found at once where that can be. As a full join that cannot become a loop within
+ * a loop, as it would be planned while there are few jobs; both sides hold the same jobs.
+ */
+export function withJobs(runs: Fragment, segment: number, version: number): Fragment {
+  if (version < findsManyAtOnce)
+    return part`${runs} t join punctual.jobs j on j.segment = t.segment and j.job_id = t.job_id`;
+  return part`${runs} t full join (
+      select * from punctual.jobs j where j.segment = ${segment}::smallint and j.job_id = any (array(select job_id from ${runs}))
+    ) j on j.job_id = t.job_id`;
+}
+
+/** What most runs have alike. It travels as null: who reads a value spends more on it than on the whole of a null. */
+const usual = { slot: 1, attempt: 1, max_retries: defaults.max_retries, timeout_ms: defaults.timeout_ms } as const;
+type Usual = keyof typeof usual | 'lane_id';
+
+export type ClaimedRow = Omit<ClaimedRun, Usual> & { [key in Usual]: number | null };
+
+/** What a worker needs of the run `t` of the job `j`, as `toClaimed` reads it, most of them of this lane. */
+export const claimedColumns = (lane: number | null): Fragment => part`
+  t.run_id, t.job_id, nullif(t.lane_id, ${lane}::integer) as lane_id, nullif(t.attempts + 1, ${usual.attempt}::integer) as attempt,
+  t.seq as fence, t.due_at::text as due_at, nullif(t.scheduled_for, t.due_at)::text as scheduled_for,
+  j.name, j.user_id, j.payload, j.executor, j.traceparent, nullif(j.max_retries, ${usual.max_retries}::smallint) as max_retries,
+  case when j.run_timeout_ms is null then nullif(j.timeout_ms, ${usual.timeout_ms}::integer)
        else least(j.timeout_ms, ceil(extract(epoch from ${wholeFrom(part`t`)} - now()) * 1000 + j.run_timeout_ms))::integer
   end as timeout_ms`;
+
+/** With what was left out, in the same objects. */
+export function toClaimed<Row extends ClaimedRow>(rows: Row[], lane: number | null): (Row & ClaimedRun)[] {
+  for (const row of rows) {
+    row.slot ??= usual.slot;
+    row.lane_id ??= lane;
+    row.attempt ??= usual.attempt;
+    row.max_retries ??= usual.max_retries;
+    row.timeout_ms ??= usual.timeout_ms;
+  }
+  return rows as (Row & ClaimedRun)[];
+}
 
 /** Must the run `t` of the job `j` not start? */
 export const claimedFlag = part`

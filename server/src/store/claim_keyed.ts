@@ -12,6 +12,7 @@
 // All of it is sent at once, so a server that stands still keeps nobody waiting.
 import { int4s } from './arrays.ts';
 import {
+  type ClaimedRow,
   type ClaimedRun,
   type ClaimOrder,
   claimedColumns,
@@ -19,6 +20,8 @@ import {
   onlySession,
   sessionsOf,
   takeReady,
+  toClaimed,
+  withJobs,
 } from './claim.ts';
 import type { Database, Queryable } from './database.ts';
 import { type Fragment, ofSegment, part, type Sql, sqlPlannedOnce, theOne } from './sql.ts';
@@ -31,7 +34,7 @@ export interface KeyedClaim {
   more: boolean;
 }
 
-interface LookedAt extends ClaimedRun {
+interface LookedAt extends ClaimedRow {
   /** The key it waits under now; null when it starts. */
   filed_under: string | null;
 }
@@ -51,11 +54,11 @@ export async function claimKeyed(db: Database, order: ClaimOrder): Promise<Keyed
   const { segment, lanes, slots } = order;
   const { rows } = await db.transaction(async (tx) => {
     void lockPlaces(tx, segment);
-    return { rows: tx.query<LookedAt>(takeKeyed(order)) };
+    return { rows: tx.query<LookedAt>((version) => takeKeyed(order, version)) };
   });
-  const lookedAt = await rows;
+  const lookedAt = toClaimed(await rows, null);
   const places = new Map(lanes.map((lane, place) => [lane.lane_id, place]));
-  const place = (run: LookedAt): number => places.get(run.lane_id) ?? 0;
+  const place = (run: ClaimedRun): number => places.get(run.lane_id) ?? 0;
   const runs = lookedAt.filter((run) => run.filed_under === null);
   runs.sort((a, b) => place(a) - place(b) || Number(a.fence) - Number(b.fence));
   const filed = lookedAt.flatMap(({ lane_id, fence, filed_under: key }) =>
@@ -68,7 +71,7 @@ export async function claimKeyed(db: Database, order: ClaimOrder): Promise<Keyed
  * The keys of runs that come straight from a submit stand in `ready`; those of others are looked up. Who is refused is a set
  * looked up by hash, which `is true` keeps so, whatever the tables were like when the statement was planned; mostly it is empty.
  */
-function takeKeyed(order: ClaimOrder): Sql {
+function takeKeyed(order: ClaimOrder, version: number): Sql {
   const { segment, lanes, slots, lease_id } = order;
   const one = onlySession(slots);
   const ours = part`segment = ${segment}::smallint`;
@@ -98,10 +101,9 @@ function takeKeyed(order: ClaimOrder): Sql {
       from keyed d
       where ${isRefused(part`d`)} is true
     )
-    select ${claimedColumns}, ${claimedFlag}, case when ${isRefused(part`t`)} then t.key end as filed_under,
-           ${one === null ? part`t.slot::integer` : part`1`} as slot
-    from ${one === null ? part`numbered` : part`keyed`} t
-    join punctual.jobs j on j.segment = t.segment and j.job_id = t.job_id`;
+    select ${claimedColumns(null)}, ${claimedFlag}, case when ${isRefused(part`t`)} then t.key end as filed_under,
+           ${one === null ? part`t.slot::integer` : part`null::integer`} as slot
+    from ${withJobs(one === null ? part`numbered` : part`keyed`, segment, version)}`;
 }
 
 /**

@@ -7,10 +7,10 @@ import type { Writable } from 'node:stream';
 import { PunctualError } from '@punctual/contract';
 import pg from 'pg';
 import { monotonicMs } from '../base/clock.ts';
-import type { Sql } from './sql.ts';
+import type { Sql, Statement } from './sql.ts';
 
 export interface Queryable {
-  query<Row extends object>(statement: Sql, deadlineMs?: number): Promise<Row[]>;
+  query<Row extends object>(statement: Statement, deadlineMs?: number): Promise<Row[]>;
 }
 
 export interface Database extends Queryable {
@@ -45,6 +45,9 @@ export interface DatabaseOptions {
 
 const connectTimeoutMs = 5_000;
 
+// Large numbers come as text, as ever; pg would look at each digit to find that it is one.
+pg.types.setTypeParser(pg.types.builtins.INT8, (text) => text);
+
 export function connectionOptions(url: string, queryTimeoutMs: number): pg.ClientConfig {
   return {
     connectionString: url,
@@ -78,6 +81,8 @@ export function openDatabase(options: DatabaseOptions): PooledDatabase {
     return new PunctualError('unavailable', { retryAfterSeconds: 1, cause: error });
   };
 
+  let version: number | null = null;
+
   async function withClient<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     let client: pg.PoolClient;
     const began = monotonicMs();
@@ -88,6 +93,7 @@ export function openDatabase(options: DatabaseOptions): PooledDatabase {
       throw explain(error);
     }
     try {
+      version ??= await versionOf(client, options.queryTimeoutMs);
       const result = await work(client);
       client.release();
       return result;
@@ -99,11 +105,15 @@ export function openDatabase(options: DatabaseOptions): PooledDatabase {
 
   const timed = async <Row extends object>(
     client: pg.ClientBase,
-    statement: Sql,
+    statement: Statement,
     deadlineMs: number,
   ): Promise<Row[]> => {
     const began = monotonicMs();
-    const rows = await run<Row>(client, statement, deadlineMs);
+    const rows = await run<Row>(
+      client,
+      typeof statement === 'function' ? statement(version ?? 0) : statement,
+      deadlineMs,
+    );
     options.onAnswered?.((monotonicMs() - began) / 1000);
     return rows;
   };
@@ -179,6 +189,12 @@ function writeTogether(client: pg.ClientBase): void {
   const { stream } = (client as unknown as { connection: { stream: Writable } }).connection;
   stream.cork();
   process.nextTick(() => stream.uncork());
+}
+
+async function versionOf(client: pg.ClientBase, deadlineMs: number): Promise<number> {
+  const text = `select current_setting('server_version_num')::integer as version`;
+  const { rows } = await client.query<{ version: number }>({ text, query_timeout: deadlineMs } as pg.QueryConfig);
+  return rows[0]?.version ?? 0;
 }
 
 async function plain(client: pg.ClientBase, text: string, deadlineMs: number): Promise<void> {

@@ -11,7 +11,7 @@ import type { DirectGrant, LeaseOffer } from './claim.ts';
 import type { Queryable } from './database.ts';
 import { insertNeeds, type NewNeed } from './needs.ts';
 import { insertSchedules, type ShownSchedule, toSchedule } from './schedules.ts';
-import { type Fragment, part, sql, sqlPlannedOnce } from './sql.ts';
+import { type Fragment, part, placed, sql, sqlPlannedOnce, unnested } from './sql.ts';
 
 /** A job and its first run, with their ids and lane. */
 export interface NewJob {
@@ -64,15 +64,26 @@ export type HandOver = (rows: readonly NewJob[]) => Offer | null;
 
 export type Offer = LeaseOffer<CreatedJobs>;
 
-/** One statement and one commit for any number of submits. With `grant`, jobs that are alike are leased to it at once. */
+export interface CreateOptions {
+  /** Leases jobs that are alike to it at once. */
+  grant?: DirectGrant | null;
+  /**
+   * The keys of the submissions are taken for new, as nearly all are: that is cheaper to write. If one of them is not, nothing
+   * is written, and the error says so (isTakenKey).
+   */
+  keysAreNew?: boolean;
+}
+
+/** One statement and one commit for any number of submits. */
 export async function createJobs(
   db: Queryable,
   jobs: readonly NewJob[],
   submissions: readonly NewSubmission[],
-  grant: DirectGrant | null = null,
+  { grant = null, keysAreNew = false }: CreateOptions = {},
 ): Promise<CreatedJobs> {
   const [first] = jobs;
-  if (first !== undefined && areAlike(jobs)) return createAlike(db, { jobs, first, submissions, grant });
+  if (first !== undefined && (keysAreNew || submissions.length === 0) && areAlike(jobs))
+    return createAlike(db, { jobs, first, submissions, grant });
   return createMixed(db, jobs, submissions);
 }
 
@@ -112,53 +123,59 @@ async function createAlike(
     grant,
   }: { jobs: readonly NewJob[]; first: NewJob; submissions: readonly NewSubmission[]; grant: DirectGrant | null },
 ): Promise<CreatedJobs> {
-  const { job, lane_id } = first;
-  const keyed = submissions.length > 0;
+  const { job } = first;
   const stepped = first.step !== undefined;
   const traced = areTraced(jobs);
   const columns = part`${stepped ? stepColumns : part``}${traced ? part`, traceparent` : part``}`;
-  const rows = await db.query<{ won: string[] | null; due_at: string; fence: string | null }>(sqlPlannedOnce`
-    with ${keyed ? wonSubmissions(submissions) : part``}
-    input as materialized (
-      select i.*, (select nextval('punctual.arrivals')) * 4096 + i.place as seq
-      from unnest(
-        ${int2s(jobs, (row) => row.segment)}::smallint[], ${uuids(jobs, (row) => row.job_id)}::uuid[],
-        ${uuids(jobs, (row) => row.run_id)}::uuid[], ${texts(jobs, (row) => row.job.name)}::text[],
-        ${texts(jobs, (row) => row.job.payload)}::text[]
-        ${keyed ? part`, ${uuids(jobs, (row) => row.submission)}::uuid[]` : part``}${stepped ? stepArrays(jobs) : part``}${traced ? traceArray(jobs) : part``})
-        with ordinality as i (segment, job_id, run_id, name, payload ${keyed ? part`, submission` : part``}${columns}, place)
-      ${keyed ? onlyWon : part``}
-    ),
+  const inOne = jobs.every(({ segment }) => segment === first.segment);
+  const segment = inOne ? part`${first.segment}::smallint` : part`i.segment`;
+  const ids = {
+    ...(inOne ? {} : { segment: part`${int2s(jobs, (row) => row.segment)}::smallint[]` }),
+    job_id: part`${uuids(jobs, (row) => row.job_id)}::uuid[]`,
+  };
+  const rows = await db.query<{ due_at: string; fence: string }>(sqlPlannedOnce`
+    with ${submissions.length > 0 ? part`kept as (${insertSubmissions(submissions)}),` : part``}
+    arrived as materialized (select nextval('punctual.arrivals') * 4096 as seq),
     created as (
       insert into punctual.jobs (segment, job_id, user_id, name, type, queue, priority, schedule_type, payload, max_retries, timeout_ms${columns})
-      select segment, job_id, ${job.user_id}::text, name, ${job.type}::text, ${job.queue}::text, ${job.priority}::smallint, 'IMMEDIATE',
+      select ${segment}, job_id, ${job.user_id}::text, name, ${job.type}::text, ${job.queue}::text, ${job.priority}::smallint, 'IMMEDIATE',
              payload, ${job.max_retries}::smallint, ${job.timeout_ms}::integer${columns}
-      from input
+      from ${unnested({
+        ...ids,
+        name: part`${texts(jobs, (row) => row.job.name)}::text[]`,
+        payload: part`${texts(jobs, (row) => row.job.payload)}::text[]`,
+        ...(stepped ? stepArrays(jobs) : {}),
+        ...(traced ? traceArray(jobs) : {}),
+      })} i
     ),
-    placed as (${grant === null ? intoReady(lane_id, stepped) : intoRunning(lane_id, stepped, grant)})
-    select ${keyed ? part`(select array_agg(w.job_id::text) from won w)` : part`null`} as won, now()::text as due_at,
-           (select i.seq - i.place from input i limit 1) as fence`);
-  const { won = null, due_at = '', fence = null } = rows[0] ?? {};
+    placed as (
+      ${grant === null ? intoReady(first, segment) : intoRunning(first, segment, grant)}
+      from ${unnested({ ...ids, run_id: part`${uuids(jobs, (row) => row.run_id)}::uuid[]` }, placed(jobs.length))} i
+    )
+    select now()::text as due_at, seq as fence from arrived`);
+  const { due_at = '', fence } = rows[0] ?? {};
   return {
     next_ms: null,
     some_due: grant === null,
-    won: won ?? [],
+    won: submissions.map(({ job_id }) => job_id),
     granted: grant === null ? null : { due_at, fence: Number(fence) },
   };
 }
 
-function intoReady(laneId: number, stepped: boolean): Fragment {
+function intoReady({ lane_id, step }: NewJob, segment: Fragment): Fragment {
   return part`
       insert into punctual.ready (segment, run_id, job_id, lane_id, attempts, cause, seq, scheduled_for, due_at)
-      select segment, run_id, job_id, ${laneId}::integer, 0, ${causeOf(stepped)}, seq, now(), now()
-      from input`;
+      select ${segment}, run_id, job_id, ${lane_id}::integer, 0, ${causeOf(step !== undefined)}, (select a.seq from arrived a) + place, now(), now()`;
 }
 
-function intoRunning(laneId: number, stepped: boolean, { session_id, worker_id, lease_id }: DirectGrant): Fragment {
+function intoRunning(
+  { lane_id, step }: NewJob,
+  segment: Fragment,
+  { session_id, worker_id, lease_id }: DirectGrant,
+): Fragment {
   return part`
       insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at)
-      select segment, run_id, job_id, ${laneId}::integer, 1, ${causeOf(stepped)}, ${lease_id}::uuid, ${session_id}::uuid, ${worker_id}::text, now(), now()
-      from input`;
+      select ${segment}, run_id, job_id, ${lane_id}::integer, 1, ${causeOf(step !== undefined)}, ${lease_id}::uuid, ${session_id}::uuid, ${worker_id}::text, now(), now()`;
 }
 
 async function createMixed(
@@ -183,25 +200,40 @@ async function createMixed(
     input as materialized (
       select i.*, (select nextval('punctual.arrivals')) * 4096 + i.place as seq,
              coalesce(i.schedule_time, now() + i.delay_ms * interval '1 millisecond', now()) as due_at
-      from unnest(
-        ${int2s(jobs, (row) => row.segment)}::smallint[], ${uuids(jobs, (row) => row.job_id)}::uuid[],
-        ${uuids(jobs, (row) => row.run_id)}::uuid[], ${int4s(jobs, (row) => row.lane_id)}::integer[],
-        ${texts(jobs, ({ job }) => job.user_id)}::text[], ${texts(jobs, ({ job }) => job.name)}::text[],
-        ${texts(jobs, ({ job }) => job.type)}::text[], ${texts(jobs, ({ job }) => job.queue)}::text[],
-        ${int2s(jobs, ({ job }) => job.priority)}::smallint[], ${texts(jobs, ({ job }) => job.schedule_type)}::text[],
-        ${timestamps(jobs, ({ job }) => (job.schedule_time === null ? null : Date.parse(job.schedule_time)))}::timestamptz[],
-        ${int8s(jobs, ({ job }) => job.delay_ms)}::bigint[], ${texts(jobs, ({ job }) => job.payload)}::text[],
-        ${texts(jobs, ({ job }) => job.executor)}::text[], ${texts(jobs, ({ job }) => arrayText(job.tags))}::text[],
-        ${int2s(jobs, ({ job }) => job.max_retries)}::smallint[], ${int4s(jobs, ({ job }) => job.timeout_ms)}::integer[],
-        ${int8s(jobs, ({ job }) => job.run_timeout_ms)}::bigint[], ${texts(jobs, ({ job }) => job.backoff)}::text[],
-        ${texts(jobs, ({ job }) => arrayText(job.requires))}::text[], ${texts(jobs, ({ job }) => job.concurrency_key)}::text[],
-        ${int2s(jobs, ({ job }) => job.units)}::smallint[], ${texts(jobs, ({ job }) => job.unique?.key ?? null)}::text[],
-        ${texts(jobs, ({ job }) => job.unique?.scope ?? null)}::text[], ${int8s(jobs, ({ job }) => job.unique?.period_ms ?? null)}::bigint[],
-        ${int2s(jobs, (row) => (row.needs === undefined ? 0 : 1))}::smallint[], ${uuids(jobs, (row) => row.submission)}::uuid[]
-        ${stepped ? stepArrays(jobs) : part``}${traced ? traceArray(jobs) : part``})
-        with ordinality as i (segment, job_id, run_id, lane_id, user_id, name, type, queue, priority, schedule_type, schedule_time,
-              delay_ms, payload, executor, tags, max_retries, timeout_ms, run_timeout_ms, backoff,
-              requires, concurrency_key, units, unique_key, unique_scope, unique_period_ms, blocked, submission ${columns}, place)
+      from ${unnested(
+        {
+          segment: part`${int2s(jobs, (row) => row.segment)}::smallint[]`,
+          job_id: part`${uuids(jobs, (row) => row.job_id)}::uuid[]`,
+          run_id: part`${uuids(jobs, (row) => row.run_id)}::uuid[]`,
+          lane_id: part`${int4s(jobs, (row) => row.lane_id)}::integer[]`,
+          user_id: part`${texts(jobs, ({ job }) => job.user_id)}::text[]`,
+          name: part`${texts(jobs, ({ job }) => job.name)}::text[]`,
+          type: part`${texts(jobs, ({ job }) => job.type)}::text[]`,
+          queue: part`${texts(jobs, ({ job }) => job.queue)}::text[]`,
+          priority: part`${int2s(jobs, ({ job }) => job.priority)}::smallint[]`,
+          schedule_type: part`${texts(jobs, ({ job }) => job.schedule_type)}::text[]`,
+          schedule_time: part`${timestamps(jobs, ({ job }) => (job.schedule_time === null ? null : Date.parse(job.schedule_time)))}::timestamptz[]`,
+          delay_ms: part`${int8s(jobs, ({ job }) => job.delay_ms)}::bigint[]`,
+          payload: part`${texts(jobs, ({ job }) => job.payload)}::text[]`,
+          executor: part`${texts(jobs, ({ job }) => job.executor)}::text[]`,
+          tags: part`${texts(jobs, ({ job }) => arrayText(job.tags))}::text[]`,
+          max_retries: part`${int2s(jobs, ({ job }) => job.max_retries)}::smallint[]`,
+          timeout_ms: part`${int4s(jobs, ({ job }) => job.timeout_ms)}::integer[]`,
+          run_timeout_ms: part`${int8s(jobs, ({ job }) => job.run_timeout_ms)}::bigint[]`,
+          backoff: part`${texts(jobs, ({ job }) => job.backoff)}::text[]`,
+          requires: part`${texts(jobs, ({ job }) => arrayText(job.requires))}::text[]`,
+          concurrency_key: part`${texts(jobs, ({ job }) => job.concurrency_key)}::text[]`,
+          units: part`${int2s(jobs, ({ job }) => job.units)}::smallint[]`,
+          unique_key: part`${texts(jobs, ({ job }) => job.unique?.key ?? null)}::text[]`,
+          unique_scope: part`${texts(jobs, ({ job }) => job.unique?.scope ?? null)}::text[]`,
+          unique_period_ms: part`${int8s(jobs, ({ job }) => job.unique?.period_ms ?? null)}::bigint[]`,
+          blocked: part`${int2s(jobs, (row) => (row.needs === undefined ? 0 : 1))}::smallint[]`,
+          submission: part`${uuids(jobs, (row) => row.submission)}::uuid[]`,
+          ...(stepped ? stepArrays(jobs) : {}),
+          ...(traced ? traceArray(jobs) : {}),
+        },
+        placed(jobs.length),
+      )} i
       ${keyed ? onlyWon : part``}
     ),
     created as (
@@ -245,10 +277,12 @@ async function createMixed(
 const causeOf = (stepped: boolean): Fragment => (stepped ? part`'workflow'` : part`'submit'`);
 const stepColumns = part`, workflow_id, step, item`;
 
-function stepArrays(jobs: readonly NewJob[]): Fragment {
-  return part`,
-        ${uuids(jobs, ({ step }) => step?.workflow_id ?? null)}::uuid[], ${texts(jobs, ({ step }) => step?.step ?? null)}::text[],
-        ${int4s(jobs, ({ step }) => step?.item ?? null)}::integer[]`;
+function stepArrays(jobs: readonly NewJob[]): Record<string, Fragment> {
+  return {
+    workflow_id: part`${uuids(jobs, ({ step }) => step?.workflow_id ?? null)}::uuid[]`,
+    step: part`${texts(jobs, ({ step }) => step?.step ?? null)}::text[]`,
+    item: part`${int4s(jobs, ({ step }) => step?.item ?? null)}::integer[]`,
+  };
 }
 
 /** Most jobs are not: nothing of traces then stands in the statement. */
@@ -256,25 +290,31 @@ function areTraced(jobs: readonly NewJob[]): boolean {
   return jobs.some(({ job }) => job.traceparent != null);
 }
 
-function traceArray(jobs: readonly NewJob[]): Fragment {
-  return part`, ${texts(jobs, ({ job }) => job.traceparent ?? null)}::text[]`;
+function traceArray(jobs: readonly NewJob[]): Record<string, Fragment> {
+  return { traceparent: part`${texts(jobs, ({ job }) => job.traceparent ?? null)}::text[]` };
 }
 
 const onlyWon = part`where i.submission is null or i.submission in (select w.job_id from won w)`;
 
 /** Of two submissions with one key, also in the same statement, one wins; the other's jobs are left out. */
 function wonSubmissions(submissions: readonly NewSubmission[]): Fragment {
+  return part`won as (${insertSubmissions(submissions)} on conflict do nothing returning job_id),`;
+}
+
+function insertSubmissions(submissions: readonly NewSubmission[]): Fragment {
   return part`
-    won as (
       insert into punctual.submissions (segment, user_id, key, body_hash, job_id, jobs)
       select *
       from unnest(
         ${int2s(submissions, (one) => one.segment)}::smallint[], ${texts(submissions, (one) => one.user_id)}::text[],
         ${texts(submissions, (one) => one.key)}::text[], ${texts(submissions, (one) => one.body_hash)}::text[],
-        ${uuids(submissions, (one) => one.job_id)}::uuid[], ${int2s(submissions, (one) => one.jobs)}::smallint[])
-      on conflict do nothing
-      returning job_id
-    ),`;
+        ${uuids(submissions, (one) => one.job_id)}::uuid[], ${int2s(submissions, (one) => one.jobs)}::smallint[])`;
+}
+
+/** Did a statement fail because a key that it took for new was not? */
+export function isTakenKey(error: unknown): boolean {
+  const { code, constraint } = error as { code?: unknown; constraint?: unknown };
+  return code === '23505' && String(constraint).startsWith('submissions_pkey');
 }
 
 /**

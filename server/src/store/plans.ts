@@ -3,7 +3,7 @@
 import { newId } from '../base/ids.ts';
 import type { Plan, PlannedTime } from '../rules/plan.ts';
 import { int4s, texts, timestamps, uuids } from './arrays.ts';
-import { type ClaimedRun, claimedColumns, type DirectGrant } from './claim.ts';
+import { type ClaimedRow, type ClaimedRun, claimedColumns, type DirectGrant, toClaimed } from './claim.ts';
 import type { Queryable } from './database.ts';
 import { type Fragment, joinJob, part, sql } from './sql.ts';
 
@@ -41,7 +41,7 @@ export async function writePlans(
     for (const time of of.plan.times)
       times.push({ of, time, run_id: time.reason === null ? newId('run', segment) : null });
   const simple = plans.every(({ plan }) => isSimple(plan));
-  const rows = await db.query<Written & (ClaimedRun | { run_id: null })>(sql`
+  const rows = await db.query<Written & (ClaimedRow | { run_id: null })>(sql`
     with moved as (${simple ? moveWithTimes(segment, times) : move(segment, plans)}),
     entry as materialized (
       select t.*${grant === null ? part`` : part`, nextval('punctual.arrivals') * 4096 as seq`}
@@ -76,7 +76,10 @@ export async function writePlans(
     jobs: jobs === null ? null : new Set(jobs),
     runs,
     next_run_ms: next_run_ms === null ? null : Number(next_run_ms),
-    granted: rows.filter((row) => row.run_id !== null),
+    granted: toClaimed(
+      rows.filter((row) => row.run_id !== null),
+      null,
+    ),
   };
 }
 
@@ -160,7 +163,7 @@ function intoRunning(segment: number, { session_id, worker_id, lease_id }: Direc
 /** A job that is paused or cancelled has another turn: none of these is flagged. */
 function grantedRuns(segment: number, isDue: Fragment): Fragment {
   return part`
-      select ${claimedColumns}, null as flag, 1 as slot
+      select ${claimedColumns(null)}, null as flag, null::integer as slot
       from (select run_id, job_id, lane_id, 0 as attempts, seq, scheduled_for, effective_at as due_at from entry where ${isDue}) t
       ${joinJob(segment, part`t.job_id`, part`j.*`)}`;
 }

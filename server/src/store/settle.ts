@@ -28,7 +28,17 @@ import { wholeFrom } from './claim.ts';
 import type { Queryable } from './database.ts';
 import { entryLane } from './lanes.ts';
 import { fileChunks } from './log_filters.ts';
-import { type Fragment, joinJob, ofSegment, part, sql, sqlPlannedOnce, theOne } from './sql.ts';
+import {
+  type Fragment,
+  findsManyAtOnce,
+  joinJob,
+  ofSegment,
+  part,
+  sql,
+  sqlPlannedOnce,
+  theOne,
+  unnested,
+} from './sql.ts';
 
 export interface Settlement {
   run_id: string;
@@ -69,7 +79,7 @@ export interface SettledSuccesses {
 
 /**
  * Most runs succeed: they have a statement of their own that does only that. For many it finds each by its id, however many
- * entries of runs that are gone the index still holds, and passes over one that is being changed in that moment, to ask for
+ * entries of runs that are gone the index still holds, and may pass over one that is being changed in that moment, to ask for
  * its cancel for example. So whatever it did not find is asked for once more, in a way that waits for such changes.
  */
 export async function settleSuccesses(
@@ -77,12 +87,11 @@ export async function settleSuccesses(
   segment: number,
   successes: readonly Success[],
 ): Promise<SettledSuccesses> {
-  const given = onlyOnce(successes);
-  const [only, ...others] = given;
-  if (only !== undefined && others.length === 0) return endAsSuccess(db, theSuccess(segment, only));
-  const found = await endAsSuccess(db, successesFound(segment, given));
-  if (found.settled === given.length) return found;
-  const rest = await endAsSuccess(db, successesMatching(segment, given));
+  const [first] = successes;
+  if (first !== undefined && successes.length === 1) return endAsSuccess(db, () => theSuccess(segment, first));
+  const found = await endAsSuccess(db, (version) => successesFound(segment, successes, version));
+  if (found.settled === successes.length) return found;
+  const rest = await endAsSuccess(db, () => successesMatching(segment, successes));
   return {
     settled: found.settled + rest.settled,
     further: [...found.further, ...rest.further],
@@ -90,14 +99,10 @@ export async function settleSuccesses(
   };
 }
 
-function onlyOnce(successes: readonly Success[]): readonly Success[] {
-  if (new Set(successes.map(({ run_id }) => run_id)).size === successes.length) return successes;
-  return [...new Map(successes.map((success) => [success.run_id + success.lease_id, success])).values()];
-}
-
-async function endAsSuccess(db: Queryable, settled: Fragment): Promise<SettledSuccesses> {
-  const rows = await db.query<{ settled: number; further: string[] | null; keys: string[] | null }>(sqlPlannedOnce`
-    with ${settled},
+async function endAsSuccess(db: Queryable, settled: (version: number) => Fragment): Promise<SettledSuccesses> {
+  const rows = await db.query<{ settled: number; further: string[] | null; keys: string[] | null }>(
+    (version) => sqlPlannedOnce`
+    with ${settled(version)},
     ended as (
       insert into punctual.ended_runs (segment, run_id, job_id, lane_id, attempt, cause, status, reason, lease_id, worker_id,
                                        scheduled_for, due_at, started_at, result)
@@ -107,7 +112,8 @@ async function endAsSuccess(db: Queryable, settled: Fragment): Promise<SettledSu
     )
     select count(*)::integer as settled, array_agg(job_id::text || cause::text) filter (where cause <> 'submit') as further,
            array_agg(key) filter (where key is not null) as keys
-    from settled`);
+    from settled`,
+  );
   return {
     settled: rows[0]?.settled ?? 0,
     further: (rows[0]?.further ?? []).map((text) => ({ ...toEndedJob(text), succeeded: true })),
@@ -118,34 +124,60 @@ async function endAsSuccess(db: Queryable, settled: Fragment): Promise<SettledSu
 const successColumns = part`
   r.segment, r.run_id, r.job_id, r.lane_id, r.attempt, r.cause, r.lease_id, r.worker_id, r.scheduled_for, r.due_at, r.started_at, r.key`;
 
-const asRows = (successes: readonly Success[]): Fragment => part`unnest(
-        ${uuids(successes, (o) => o.run_id)}::uuid[], ${uuids(successes, (o) => o.lease_id)}::uuid[],
-        ${texts(successes, (o) => o.reason)}::text[], ${texts(successes, (o) => o.result)}::text[])
-        as o (run_id, lease_id, reason, result)`;
+type LeaseArrays = { run_id: Fragment; lease_id: Fragment };
 
-/** Which were deleted is a set looked up by hash, which `is true` keeps so. */
-function successesFound(segment: number, successes: readonly Success[]): Fragment {
+const leaseArrays = (leases: readonly Lease[]): LeaseArrays => ({
+  run_id: part`${uuids(leases, (o) => o.run_id)}::uuid[]`,
+  lease_id: part`${uuids(leases, (o) => o.lease_id)}::uuid[]`,
+});
+
+const asRows = (successes: readonly Success[]): Fragment =>
+  unnested({
+    ...leaseArrays(successes),
+    reason: part`${texts(successes, (o) => o.reason)}::text[]`,
+    result: part`${texts(successes, (o) => o.result)}::text[]`,
+  });
+
+/**
+ * Most have no result: nothing need be carried from the outcome to the row. Else they are joined, all of both sides, so that it
+ * cannot become a loop within a loop; a row that is missing is known by a condition from which no plan concludes that.
+ */
+function successesFound(segment: number, successes: readonly Success[], version: number): Fragment {
+  const found = version < findsManyAtOnce ? foundOneByOne : foundAtOnce;
+  const gone = part`
+      delete from punctual.running r
+      where ${found(segment, leaseArrays(successes))}
+      returning ${successColumns}`;
+  if (successes.every(({ reason, result }) => reason === null && result === null))
+    return part`settled as (${gone}, null::text as reason, null::text as result)`;
+  const named = new Map(successes.map((success) => [success.run_id + success.lease_id, success]));
   return part`
-    found as materialized (
-      select r.*, o.reason, o.result
-      from ${asRows(successes)}
-      cross join lateral (
-        select r.ctid as place, ${successColumns}
-        from punctual.running r
-        where r.segment = ${segment}::smallint and ${theOne(part`r.run_id`, part`o.run_id`)}
-      ) r
-      where r.lease_id = o.lease_id
-    ),
-    gone as (
-      delete from punctual.running
-      where ${ofSegment(part`segment`, segment)} and ctid = any (array(select place from found))
-      returning run_id
-    ),
+    gone as (${gone}),
     settled as (
-      select *
-      from found
-      where (run_id in (select run_id from gone)) is true
+      select g.*, o.reason, o.result
+      from gone g
+      full join ${asRows([...named.values()])} o on o.run_id = g.run_id and o.lease_id = g.lease_id
+      where (g.run_id is null) is not true
     )`;
+}
+
+/** Whether it is under the lease that goes with it is a set looked up by hash, which `is true` keeps so. */
+function foundAtOnce(segment: number, { run_id, lease_id }: LeaseArrays): Fragment {
+  return part`r.segment = ${segment}::smallint and r.run_id = any (${run_id})
+        and ((r.run_id, r.lease_id) in (select unnest(${run_id}), unnest(${lease_id}))) is true`;
+}
+
+function foundOneByOne(segment: number, leases: LeaseArrays): Fragment {
+  return part`${ofSegment(part`r.segment`, segment)} and r.ctid = any (array(
+        select q.place
+        from ${unnested(leases)} o
+        cross join lateral (
+          select q.ctid as place, q.lease_id
+          from punctual.running q
+          where q.segment = ${segment}::smallint and ${theOne(part`q.run_id`, part`o.run_id`)}
+        ) q
+        where q.lease_id = o.lease_id
+      ))`;
 }
 
 function theSuccess(segment: number, { run_id, lease_id, reason, result }: Success): Fragment {
@@ -161,7 +193,7 @@ function successesMatching(segment: number, successes: readonly Success[]): Frag
   return part`
     settled as (
       delete from punctual.running r
-      using ${asRows(successes)}
+      using ${asRows(successes)} o
       where r.segment = ${segment}::smallint and r.run_id = o.run_id and r.lease_id = o.lease_id
       returning ${successColumns}, o.reason, o.result
     )`;

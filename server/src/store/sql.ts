@@ -7,6 +7,15 @@ export interface Sql {
   readonly plannedOnce?: true;
 }
 
+/** A statement, or the one for a version of PostgreSQL: 170000 is the first of 17. */
+export type Statement = Sql | ((version: number) => Sql);
+
+/**
+ * From this version on PostgreSQL finds the rows of many keys in one walk through an index. Those before go down the index for
+ * each, or, when the plan was made while the table was small, through all of a segment.
+ */
+export const findsManyAtOnce = 170_000;
+
 class Fragment {
   readonly strings: readonly string[];
   readonly values: readonly unknown[];
@@ -71,6 +80,21 @@ export function ofSegment(column: Fragment, segment: number): Fragment {
  */
 export function theOne(column: Fragment, value: Fragment): Fragment {
   return part`${column} >= ${value} and ${column} <= ${value} order by ${column} limit 1`;
+}
+
+/**
+ * Arrays of one length as rows, under the names of their columns. PostgreSQL goes through arrays in the list of a select side
+ * by side; of those in FROM it first stores each as rows of its own.
+ */
+export function unnested(arrays: Readonly<Record<string, Fragment>>, numbered: Fragment = part``): Fragment {
+  const columns = Object.keys(arrays);
+  const between = columns.slice(0, -1).map((column) => `) as ${column}, unnest(`);
+  return part`(select ${new Fragment(['unnest(', ...between, `) as ${columns.at(-1)}`], Object.values(arrays))}${numbered})`;
+}
+
+/** For `unnested`: which of the `count` rows it is, as `place`: 1, 2, 3, … */
+export function placed(count: number): Fragment {
+  return part`, generate_series(1, ${count}::integer) as place`;
 }
 
 /** Joins the job `j` of each row, found by its id alone (see theOne); `columns` is what is asked of it. */

@@ -238,7 +238,7 @@ function writeBatch(batch: Batch, offer: Offer | null): { outlook: Outlook; crea
   }));
   const writes: Promise<unknown>[] = [];
   if (batch.inner.length > 0) writes.push(insertInner(tx, segment, batch.inner));
-  const creates = [...chunks(batch.jobs)].map((some) => createJobs(tx, some, [], offer?.grant ?? null));
+  const creates = [...chunks(batch.jobs)].map((some) => createJobs(tx, some, [], { grant: offer?.grant ?? null }));
   const [first, ...rest] = chunks(batch.steps);
   if (first !== undefined) writes.push(writeSteps(batch, { steps: first, turns }));
   else if (turns.length > 0) writes.push(writeTurns(batch, turns));
