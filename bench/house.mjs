@@ -2,7 +2,7 @@
 // asked, a worker process. Measures open one, use it, close it.
 import path from 'node:path';
 import { start, startProgram } from './children.mjs';
-import { tick, until } from './clock.mjs';
+import { tick, until, wall } from './clock.mjs';
 import { ask, walBytes } from './postgres.mjs';
 import { cpuSeconds, treeCpuSeconds } from './procfs.mjs';
 import { noteStatements } from './profile.mjs';
@@ -94,6 +94,15 @@ class House {
   async warmUp({ seconds = this.#bench.quick ? 1 : 4 } = {}) {
     const { submitted } = await this.load.ask('submit', { inFlight: 20, seconds, warmSeconds: 0 });
     await until(`all ${submitted} jobs of the warm-up have started`, () => this.worker.count() >= submitted);
+    await this.settled();
+    await this.worker.ask('reset');
+  }
+
+  /** The same for runs that are due together. */
+  async warmUpDue({ inMs }) {
+    const n = 2000;
+    await this.load.ask('fill', { n, atMs: Math.ceil(wall()) + inMs });
+    await until(`all ${n} jobs of the warm-up have started`, () => this.worker.count() >= n);
     await this.settled();
     await this.worker.ask('reset');
   }

@@ -34,7 +34,12 @@ async function main() {
   const node = options.ownNode ? process.execPath : (peers.node ?? process.execPath);
   const profile = process.env.BENCH_PROF === undefined ? null : path.resolve(process.env.BENCH_PROF);
   if (profile !== null) mkdirSync(path.join(profile, 'worker-thread'), { recursive: true });
-  const stage = await openStage({ say, profile, statements: chosen.some((measure) => measure.statements) });
+  const stage = await openStage({
+    say,
+    profile,
+    statements: chosen.some((measure) => measure.statements),
+    seasoned: profile === null && !options.quick,
+  });
   closing = () => stage.close();
   const bench = {
     stage,
@@ -74,7 +79,7 @@ function watchDisturbance(stage) {
 }
 
 const fullTimes = (seconds, warmSeconds) => ({ seconds, warmSeconds });
-const quickTimes = (seconds, warmSeconds) => ({ seconds: Math.ceil(seconds / 4), warmSeconds: warmSeconds / 2 });
+const quickTimes = (seconds, warmSeconds) => ({ seconds: Math.ceil(seconds / 4), warmSeconds: warmSeconds / 4 });
 
 /** All rounds of a measure; contestants take turns, so that a slow minute of the machine hits everybody. */
 async function takeRounds(bench, measure, everybody, { rounds, quick }) {

@@ -10,15 +10,24 @@ import { start } from './children.mjs';
 import { ask, databaseAt, forget, forgetAll } from './postgres.mjs';
 import { cpuSeconds, treeCpuSeconds } from './procfs.mjs';
 
-/** `statements`: PostgreSQL counts what each statement takes, for measures that ask (statements.mjs). */
-export async function openStage({ say, profile, statements = false }) {
+/**
+ * `statements`: PostgreSQL counts what each statement takes, for measures that ask (statements.mjs). `seasoned`: it is first
+ * brought to where one is that has run for a while.
+ */
+export async function openStage({ say, profile, statements = false, seasoned = false }) {
   // Memory would be no test of durable commits: /var/tmp is on disk where /tmp may not be.
   const folder = mkdtempSync(path.join(process.env.BENCH_DIR ?? '/var/tmp', 'punctual-bench-'));
   const postgres = await startEmbedded({
     dataDir: path.join(folder, 'postgres'),
-    ...(profile === null ? (statements ? { settings: counting } : {}) : profiling(profile)),
+    ...(profile === null
+      ? { settings: { ...(statements ? counting : {}), ...(seasoned ? keepsLog : {}) } }
+      : profiling(profile)),
   });
   say(`PostgreSQL runs in ${folder}`);
+  if (seasoned) {
+    await season(postgres.url);
+    say('it has its log files and its memory, as after some hours of work');
+  }
   let redis = null;
   let databases = 0;
   return {
@@ -52,6 +61,28 @@ export async function openStage({ say, profile, statements = false }) {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** As much of the write-ahead log is kept as there may be, so that its files are used again. */
+const keepsLog = { min_wal_size: '4GB' };
+const logFiles = 250;
+/** A gigabyte, which is all of its shared memory. */
+const pages = 131_072;
+
+/**
+ * A cluster that was just made fills each new file of its log with zeroes before it writes to it, and touches its memory for
+ * the first time: every byte costs twice until it has written four gigabytes. A service runs for weeks.
+ */
+async function season(url) {
+  for (let i = 0; i < logFiles; i++) {
+    await ask(url, "select pg_logical_emit_message(false, 'bench', 'x')");
+    await ask(url, 'select pg_switch_wal()');
+  }
+  await ask(url, 'create table seasoning (page text)');
+  await ask(url, 'alter table seasoning alter page set storage plain');
+  await ask(url, `insert into seasoning select repeat('x', 7900) from generate_series(1, ${pages})`);
+  await ask(url, 'drop table seasoning');
+  await ask(url, 'checkpoint');
 }
 
 const counting = { shared_preload_libraries: 'pg_stat_statements', 'pg_stat_statements.track_planning': 'on' };

@@ -15,7 +15,7 @@ export const bulk = {
   name: 'bulk',
   rows: [row(100), row(1000)],
   peers: ['bullmq', 'pgboss', 'graphile'],
-  quickPeers: ['pgboss'],
+  quickPeers: ['graphile'],
 
   async measure(bench, contestant) {
     const house = await openHouse(bench, contestant, { http: true });

@@ -1,4 +1,5 @@
-// Memory: a server that holds 1,000 idle worker polls; a worker with nothing to do, and the same after a drain.
+// Memory: a server that holds 1,000 idle worker polls; a worker with nothing to do, and the same after a drain. There is nobody
+// to compare with, so it is that of the Node that runs the bench, the one this tree was installed with.
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import http from 'node:http';
@@ -10,33 +11,42 @@ import { residentMb } from '../procfs.mjs';
 import { drainOnce } from './drain.mjs';
 
 const polls = 1000;
-const most = (mb) => ({ most: mb, text: `≤ ${mb}` });
+const atMost = (mb) => ({ most: mb, text: `≤ ${mb}` });
 
 export const memory = {
   name: 'memory',
+  notQuick: true,
   rows: [
     {
       key: 'server',
-      title: 'memory of a server that holds 1,000 idle worker polls',
+      title: 'memory of a server that holds 1,000 idle worker polls, the most within a minute',
       unit: 'MB',
       better: 'lower',
-      must: most(200),
+      must: atMost(200),
       aim: null,
     },
-    { key: 'worker_idle', title: 'memory of a worker, idle', unit: 'MB', better: 'lower', must: most(120), aim: null },
+    {
+      key: 'worker_idle',
+      title: 'memory of a worker, idle',
+      unit: 'MB',
+      better: 'lower',
+      must: atMost(120),
+      aim: null,
+    },
     {
       key: 'worker_busy',
       title: 'memory of a worker, after 100,000 jobs at full speed',
       unit: 'MB',
       better: 'lower',
-      must: most(120),
+      must: atMost(120),
       aim: null,
     },
   ],
   peers: [],
   quickPeers: [],
 
-  async measure(bench, contestant) {
+  async measure(given, contestant) {
+    const bench = { ...given, node: process.execPath };
     const server = await serverWithPolls(bench, contestant);
     const house = await openHouse(bench, contestant);
     try {
@@ -63,12 +73,15 @@ async function serverWithPolls(bench, contestant) {
     await until('all workers are known', async () => (await ask(house.place.databaseUrl, alive))[0].n >= polls, {
       everyMs: 100,
     });
-    // Two rounds of heartbeats: what a server holds while all polls are open.
-    await sleep(bench.quick ? 1000 : 12_000);
-    const mb = residentMb(house.server.pid);
+    // As long as it takes until garbage has been collected more than once.
+    let most = 0;
+    for (let second = bench.quick ? 2 : 60; second > 0; second--) {
+      await sleep(1000);
+      most = Math.max(most, residentMb(house.server.pid));
+    }
     stopping.abort();
     await Promise.all(idlers);
-    return mb;
+    return most;
   } finally {
     stopping.abort();
     agent.destroy();
