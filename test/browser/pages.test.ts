@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { FatalError } from '@punctual/sdk';
 import { calmTimes, noBrowser, openWindow, type WindowOptions } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
+import { gate } from '../support/gate.ts';
 import { type House, openHouse } from '../support/house.ts';
 
 describe('the pages of the dashboard', { skip: noBrowser }, () => {
@@ -234,6 +235,53 @@ describe('the pages of the dashboard', { skip: noBrowser }, () => {
     assert.equal(job.timeout_ms, 90_000);
     assert.equal(job.schedule?.cron_expression, '30 2 * * *');
     assert.equal(job.schedule?.timezone, 'Europe/Paris');
+  });
+
+  test('the form shows the first field that is wrong, and does not take who writes on from another', async () => {
+    await using window = await open('#/jobs/new');
+    const { page } = window;
+    window.expectErrors(/422|400/);
+    const focused = (label: string) =>
+      page.getByLabel(label, { exact: true }).evaluate((field) => field === field.ownerDocument.activeElement);
+    await page.getByLabel('By the calendar (cron)').check();
+    await page.getByLabel('Cron expression').fill('61 2 * * *');
+    const cronError = page.locator('.field', { hasText: 'Cron expression' }).locator('.field-error');
+    await cronError.waitFor();
+    await page.getByLabel('Cron expression').fill('30 2 * * *');
+    assert.equal(await cronError.count(), 0, 'what was wrong is not what stands there now');
+    await page.getByText('Retries, limits and more').click();
+    await page.getByLabel('An attempt may take').fill('soon');
+    await page.getByRole('button', { name: 'Create' }).click();
+    assert.ok(await focused('An attempt may take'));
+    // At once to another field, in the same turn of the page.
+    await page.getByLabel('Name', { exact: true }).evaluate(async (name: unknown) => {
+      const field = name as { form: { requestSubmit: () => void }; focus: () => void };
+      field.form.requestSubmit();
+      field.focus();
+    });
+    await window.settled();
+    assert.ok(await focused('Name'));
+    await page.getByLabel('An attempt may take').fill('90s');
+    await page.getByLabel('Queue', { exact: true }).fill('not a label');
+    const answer = gate();
+    await page.route(
+      '**/jobs',
+      async (route) => {
+        const response = await route.fetch();
+        await answer.enter('refusal', AbortSignal.timeout(60_000));
+        await route.fulfill({ response });
+      },
+      { times: 1 },
+    );
+    await page.getByRole('button', { name: 'Create' }).click();
+    await answer.entered('refusal');
+    await page.getByLabel('Name', { exact: true }).focus();
+    answer.open('refusal');
+    const queueError = page.locator('.field', { hasText: 'Queue' }).locator('.field-error').first();
+    await queueError.waitFor();
+    assert.ok(await focused('Name'), 'the answer came while something else was being written');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await eventually(async () => assert.ok(await focused('Queue')));
   });
 
   test('a job is paused with a note, resumed, edited, cloned, run and cancelled', async () => {

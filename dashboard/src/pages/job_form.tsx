@@ -2,6 +2,7 @@
 // against a field is shown at that field.
 import type { FieldError, Job } from '@punctual/contract';
 import { type FormEvent, useState } from 'react';
+import { flushSync } from 'react-dom';
 import { createJob, getJob, updateJob } from '../api.ts';
 import { useLive } from '../live.ts';
 import { fieldErrors, unplaced } from '../parts/form.tsx';
@@ -67,17 +68,25 @@ function JobForm({ title, start, proposed = {}, verb, job }: FormProps) {
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     const { errors } = readDraft(draft);
-    setOwn(errors);
-    setProblem(undefined);
+    const { activeElement } = document;
+    // Drawn before anything else happens: whoever goes on writing must not be taken from the field later.
+    flushSync(() => {
+      setOwn(errors);
+      setProblem(undefined);
+      setBusy(errors.length === 0);
+    });
     if (errors.length > 0) return focusFirstError();
-    setBusy(true);
     try {
       location.hash = job === undefined ? await create(draft) : await update(job, before, draft);
+      setBusy(false);
     } catch (error) {
-      setProblem(error as Error);
-      focusFirstError();
+      const isElsewhere = ![activeElement, document.body].includes(document.activeElement);
+      flushSync(() => {
+        setProblem(error as Error);
+        setBusy(false);
+      });
+      if (!isElsewhere) focusFirstError();
     }
-    setBusy(false);
     return undefined;
   };
 
@@ -121,13 +130,9 @@ async function update(job: Job, before: Draft, draft: Draft): Promise<string> {
   return to('jobs', job.job_id);
 }
 
-/** After the errors are drawn. */
+/** Of the errors that are drawn. */
 function focusFirstError(): void {
-  requestAnimationFrame(() =>
-    requestAnimationFrame(() => {
-      const field = document.querySelector<HTMLElement>('.job-form [aria-invalid=true]');
-      field?.closest('details')?.setAttribute('open', '');
-      field?.focus();
-    }),
-  );
+  const field = document.querySelector<HTMLElement>('.job-form [aria-invalid=true]');
+  field?.closest('details')?.setAttribute('open', '');
+  field?.focus();
 }

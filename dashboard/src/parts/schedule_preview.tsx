@@ -9,7 +9,7 @@ const timing = [
   ...['jitter_ms', 'calendar', 'on_excluded'],
 ] as const;
 
-/** The preview of what the draft says, once the writer pauses; its errors belong to the fields. */
+/** The preview of what the draft says, once the writer pauses; its errors belong to the fields, until those are changed. */
 export function usePreview(
   job: CreateJob,
   jobId: string | undefined,
@@ -18,12 +18,14 @@ export function usePreview(
   const body = Object.fromEntries(
     timing.filter((path) => fields[path] !== undefined).map((path) => [path, fields[path]]),
   );
-  const wanted = useSettled<PreviewRequest>({ ...body, ...(jobId === undefined ? {} : { job_id: jobId }), count: 8 });
+  const written: PreviewRequest = { ...body, ...(jobId === undefined ? {} : { job_id: jobId }), count: 8 };
+  const wanted = useSettled(written);
   const asked = wanted.cron_expression !== undefined || wanted.interval_ms !== undefined;
   const { data, error } = useLive(`preview ${JSON.stringify(wanted)}`, async (signal) =>
     asked ? previewSchedule(wanted, signal) : undefined,
   );
-  return { preview: error === undefined ? data : undefined, errors: fieldErrors(error) };
+  const isOfThis = JSON.stringify(wanted) === JSON.stringify(written);
+  return { preview: error === undefined ? data : undefined, errors: isOfThis ? fieldErrors(error) : [] };
 }
 
 /** `2030-01-31 09:00`, with seconds where there are some. */
