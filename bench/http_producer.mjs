@@ -3,8 +3,8 @@ import { Client } from '@punctual/sdk';
 
 export const jobType = 'bench';
 
-export function openHttpProducer(url) {
-  const client = new Client({ url, maxSockets: 100, retries: 0 });
+export function openHttpProducer(url, maxSockets = 100) {
+  const client = new Client({ url, maxSockets, retries: 0 });
   const job = (payload, atMs) =>
     atMs === undefined
       ? { type: jobType, payload }

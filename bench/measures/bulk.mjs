@@ -1,6 +1,6 @@
 // Submits many jobs a request, ten requests in flight; everybody behind an HTTP server, driven by the same client.
 import { openHouse } from '../house.mjs';
-import { timedSubmits } from './submit.mjs';
+import { joined, timedSubmits } from './submit.mjs';
 
 const row = (size) => ({
   key: `bulk${size}`,
@@ -28,9 +28,6 @@ export const bulk = {
     } finally {
       await house.close();
     }
-    return {
-      values: Object.assign({}, ...results.map((result) => result.values)),
-      detail: Object.assign({}, ...results.map((result) => result.detail)),
-    };
+    return joined(results);
   },
 };

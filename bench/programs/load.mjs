@@ -9,6 +9,7 @@ const [name, placeText] = process.argv.slice(2);
 const place = JSON.parse(placeText);
 const contestant = contestants[name];
 let producer = null;
+let openAnother = null;
 let feeding = false;
 let done = 0;
 process.on('message', (message) => {
@@ -30,6 +31,7 @@ answer({
   install: () => contestant.install?.(place),
   open: async ({ url }) => {
     producer = url === undefined ? await contestant.openProducer(place) : openHttpProducer(url);
+    openAnother = () => openHttpProducer(url, 1);
   },
   serve: async () => {
     const { serve } = await import('../peers/serve.mjs');
@@ -40,6 +42,15 @@ answer({
   unsettled: () => contestant.unsettled(place),
   submit: ({ inFlight, seconds, warmSeconds }) =>
     timed(inFlight, { seconds, warmSeconds, size: 1 }, (i) => producer.submit(job(i))),
+  /** Each of those in flight has a client and a connection of its own. */
+  submitApart: async ({ inFlight, seconds, warmSeconds }) => {
+    const producers = Array.from({ length: inFlight }, openAnother);
+    try {
+      return await timed(inFlight, { seconds, warmSeconds, size: 1 }, (i, k) => producers[k].submit(job(i)));
+    } finally {
+      for (const each of producers) each.close();
+    }
+  },
   bulk: ({ size, inFlight, seconds, warmSeconds }) =>
     timed(inFlight, { seconds, warmSeconds, size }, (i) => producer.submitMany(jobs(i * size, size))),
   fill: async ({ n, size = 1000, inFlight = 4, atMs }) => {
@@ -89,11 +100,11 @@ async function timed(inFlight, { seconds, warmSeconds, size }, call) {
   const tookMs = [];
   let i = 0;
   let all = 0;
-  const loop = async () => {
+  const loop = async (_, k) => {
     for (;;) {
       const begun = tick();
       if (begun >= to) return;
-      await call(i++);
+      await call(i++, k);
       all += 1;
       const ended = tick();
       if (ended >= from && ended < to) tookMs.push(ended - begun);
