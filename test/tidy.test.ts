@@ -184,9 +184,8 @@ const uses: Use[] = [
     pattern: /\bDate\.now\b|\bnew Date\(\)/,
     advice: 'What time it is, the database says; durations come from base/clock.ts.',
     allowed: {
-      'server/src/base/': 'ids bear the time they were made at',
-      'server/src/api/jobs.ts': 'refuses times ten years ahead; nothing else depends on it',
-      'server/src/api/workflows.ts': 'the same, for workflows that are scheduled',
+      'server/src/base/clock.ts': 'until the database was heard',
+      'server/src/base/database_clock.ts': 'tells by how much the machine is wrong',
       'server/src/store/connect.ts': 'compares the clocks of database and machine, for `punctual doctor`',
       'sdk/src/http/server-clock.ts': 'ids that the client makes bear the time of the server',
       'sdk/src/http/failure.ts': 'a Retry-After may be a date',

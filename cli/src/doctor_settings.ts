@@ -10,7 +10,7 @@ export function diagnoseServerClock(date: string | null, at: number): Finding {
   if (Number.isNaN(then))
     return { check, level: 'ok', detail: 'not known: something in between takes the header away' };
   const apart = Math.abs(at - then);
-  const detail = `the server's clock differs from this machine's by ${apart < 2_000 ? 'less than 2 s' : `${Math.round(apart / 1_000)} s`}`;
+  const detail = `the time that the server goes by, which is the database's, differs from this machine's by ${apart < 2_000 ? 'less than 2 s' : `${Math.round(apart / 1_000)} s`}`;
   return apart <= max_clock_ms
     ? { check, level: 'ok', detail }
     : { check, level: 'warning', detail, hint: 'Nothing breaks, but log times will confuse; set both by NTP.' };

@@ -203,7 +203,10 @@ export const errorTable = {
     status: 429,
     meaning: 'Too many requests with unknown API keys came from this address; try again after Retry-After seconds.',
   },
-  overloaded: { status: 429, meaning: 'Too much is waiting to be written; try again after Retry-After seconds.' },
+  overloaded: {
+    status: 429,
+    meaning: 'Too much is waiting to be written or answered; try again after Retry-After seconds.',
+  },
   internal: { status: 500, meaning: 'A fault of the server; the request id finds it in the log.' },
   unavailable: { status: 503, meaning: 'The database does not answer right now; try again after Retry-After seconds.' },
   storage_unavailable: {

@@ -122,7 +122,7 @@ const securitySchemes = {
 const accessErrors = ['key_missing', 'key_invalid', 'role_missing', 'wrong_user', 'rate_limited'];
 
 /** Errors any operation may answer; they stand once, in components.responses. */
-const commonErrors = ['internal', 'unavailable'];
+const commonErrors = ['internal', 'overloaded', 'unavailable'];
 
 const tagDescriptions: Readonly<Record<string, string>> = {
   workflows: 'Steps with an order among them, each a job.',

@@ -160,6 +160,15 @@ export const configKeys = {
     max: 1_000_000,
     meaning: 'Jobs a server holds in memory while they are being written; more are answered with 429.',
   },
+  max_open_body_mb: {
+    env: 'PUNCTUAL_MAX_OPEN_BODY_MB',
+    kind: 'integer',
+    default: 64,
+    min: 16,
+    max: 65_536,
+    meaning:
+      'Megabytes of requests that a server holds in memory until they are answered; more are answered with 429. Each takes some times as much while it is read and written.',
+  },
   retain_runs_days: {
     env: 'PUNCTUAL_RETAIN_RUNS_DAYS',
     kind: 'integer',

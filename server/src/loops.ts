@@ -5,7 +5,7 @@ import type { Deliverer } from './alerts/deliver.ts';
 import type { EventReader } from './alerts/read_events.ts';
 import type { Watcher } from './alerts/watch.ts';
 import type { Artifacts } from './artifacts/artifacts.ts';
-import { monotonicMs } from './base/clock.ts';
+import { monotonicMs, restAfter } from './base/clock.ts';
 import type { Logger } from './base/log.ts';
 import { type Loop, type LoopOptions, startLoop } from './base/loop.ts';
 import type { Metrics } from './base/metrics.ts';
@@ -124,6 +124,8 @@ const tendEveryMs = 5_000;
 const flowEveryMs = 500;
 const ageEveryMs = 1_000;
 const sweepEveryMs = 600_000;
+/** How often runs are looked for whose session is not alive, however long ago it ended. */
+const reapAllEveryMs = 10_000;
 const uniquesEveryMs = 30_000;
 const filesEveryMs = 60_000;
 
@@ -182,10 +184,7 @@ export function startLoops({
   start({
     name: 'clock',
     everyMs: clockEveryMs,
-    async pass() {
-      const asked = monotonicMs();
-      metrics.databaseClock.heard(await timeOfDatabase(db), asked);
-    },
+    pass: () => metrics.databaseClock.ask(() => timeOfDatabase(db)),
   });
 
   // Workers that wait for it are handed runs a moment before their time.
@@ -309,12 +308,18 @@ export function startLoops({
     },
   });
 
-  // Runs of workers that fell silent are taken back.
+  // Runs of workers that fell silent are taken back, and at times those that were leased to one that was gone by then.
+  let reapAllAt = 0;
   start({
     name: 'reap',
     everyMs: config.reap_interval_ms,
     async pass() {
-      const reaped = await reapOnce({ db, segments, queryTimeoutMs: config.query_timeout_ms, metrics, log });
+      const began = monotonicMs();
+      const reaped = await reapOnce({ db, segments, metrics, log, all: began >= reapAllAt });
+      if (began >= reapAllAt) {
+        const now = monotonicMs();
+        reapAllAt = now + Math.max(reapAllEveryMs, restAfter(now - began));
+      }
       claimer.wake(reaped.segments);
       if (reaped.segments.size > 0) await admitter.tend([...reaped.segments]);
     },
@@ -419,7 +424,7 @@ export function startLoops({
   });
 
   // What runs kept that succeeded while nobody remembered it, and unique keys that nobody holds any more, are forgotten.
-  start({ name: 'sweep', everyMs: sweepEveryMs, pass: async () => void (await sweepOnce(db, all)) });
+  start({ name: 'checkpoints', everyMs: sweepEveryMs, pass: async () => void (await sweepOnce(db, all)) });
   start({ name: 'uniques', everyMs: uniquesEveryMs, pass: async () => void (await sweepUniques(db, all)) });
 
   // Content of uploads that expired and of artifacts that are gone is removed.

@@ -26,6 +26,7 @@ import { Followers } from './dispatch/followers.ts';
 import { handOverTo } from './dispatch/hand_over.ts';
 import { Renewer } from './dispatch/renew.ts';
 import { Sessions } from './dispatch/sessions.ts';
+import { idleSlots } from './dispatch/slots.ts';
 import { Starts } from './dispatch/starts.ts';
 import { StatsBoard } from './dispatch/stats.ts';
 import { Submitter, type SubmitterOptions } from './dispatch/submit.ts';
@@ -41,6 +42,7 @@ import { createFirstKey } from './store/keys.ts';
 import { Lanes } from './store/lanes.ts';
 import { migrateDatabase } from './store/migrate.ts';
 import { makePartitions } from './store/partitions.ts';
+import { timeOfDatabase } from './store/ping.ts';
 import { sharedSecret } from './store/secrets.ts';
 import { version } from './version.ts';
 
@@ -75,9 +77,10 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const serverId = newToken();
   const metrics = openMetrics({
     version,
-    idleSlots: () => sessions.idleSlots(),
+    idleSlots: () => idleSlots(sessions.all()),
     connectedWorkers: () => sessions.size,
     waitingSubmits: () => submitter.waiting + uniqueSubmitter.waiting,
+    openBodyBytes: () => api.openBodyBytes,
     waitingForLimit: () => admitter.waiting,
     alertsFiring: () => watcher.firing,
     pool: () => db.pool,
@@ -104,7 +107,12 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const store = openStore(config, secret);
   const keyring = new Keyring({ db, mode: modeOf(config), rates });
   const budgets = new Budgets(db);
-  const firstKey = await openKeyring(db, keyring, config).catch(async (error: unknown) => {
+  const open = async (): Promise<string | null> => {
+    // Before anything is made that bears its time.
+    await metrics.databaseClock.ask(() => timeOfDatabase(db));
+    return openKeyring(db, keyring, config);
+  };
+  const firstKey = await open().catch(async (error: unknown) => {
     await Promise.all([db.close(), laneDb.close()]);
     throw error;
   });
@@ -350,6 +358,11 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     stats.stop();
     await api.close();
     await loops.stop();
+    await claimer.ended();
+    // If that fails, the server to which their workers go finds them.
+    await sync
+      .giveBackUnsent()
+      .catch((error: unknown) => log.warn({ err: error }, 'runs that were not sent stay leased'));
     await announcer.stop();
     await Promise.all([db.close(), laneDb.close()]);
     log.flush();

@@ -117,8 +117,8 @@ test('code that does not compile fails with a sentence and a code', async () => 
 });
 
 test('npm test builds first, starts its own PostgreSQL, and ends with its count', async () => {
-  rmSync(path.join(clone, 'server/dist'), { recursive: true });
-  const { code, output } = await npm('test', '--', 'server/src/embedded/').ended;
+  rmSync(path.join(clone, 'testing/dist'), { recursive: true });
+  const { code, output } = await npm('test', '--', 'testing/src/').ended;
   assert.equal(code, 0, output);
   assert.match(output, /bootstrap: code compiled in/);
   assert.match(output.trimEnd().split('\n').at(-1) ?? '', /^[1-9]\d* passed, 0 failed$/);
@@ -131,7 +131,7 @@ test('npm test that finds no test fails', async () => {
 });
 
 test('npm start builds first, runs a job, and Ctrl-C stops all of it', async () => {
-  rmSync(path.join(clone, 'sdk/dist'), { recursive: true });
+  rmSync(path.join(clone, 'cli/dist'), { recursive: true });
   const start = npmWith({ PUNCTUAL_PORT: '0' }, 'start');
   await until(() => /^ {2}curl /m.test(start.output()) || start.process.exitCode !== null, 'the banner');
   const output = start.output();

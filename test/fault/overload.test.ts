@@ -2,15 +2,20 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { setMaxListeners } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { Client, PunctualError } from '@punctual/sdk';
 import { startEmbedded } from '@punctual/server/embedded';
+import { openDatabase } from '@punctual/server/internal/store/database';
+import { checkInvariants } from '@punctual/server/internal/store/invariants';
+import { createDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hand, outcome } from '../support/hand.ts';
 import { openHouse } from '../support/house.ts';
+import { scrape } from '../support/metrics.ts';
 import { startServerProcess } from '../support/process.ts';
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref());
@@ -45,6 +50,89 @@ test('submits beyond what may wait are answered 429 with Retry-After, and those 
   assert.equal(await house.count('jobs'), created + 1, 'what was acknowledged is there, what was refused is not');
   assert.equal((await post()).status, 201, 'it does not recover');
   assert.equal((await house.client.jobs.get(job_id)).status, 'SCHEDULED');
+});
+
+/** The most memory a process has had, in MB. */
+const peakMb = (pid: number): number =>
+  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+
+test('a flood of large bodies while the database stands still costs 429s, not memory, whoever hangs up; then all goes on', async () => {
+  const { url: databaseUrl, drop } = await createDatabase({ migrated: true, segments: 4 });
+  const db = openDatabase({ url: databaseUrl, poolSize: 2, queryTimeoutMs: 120_000 });
+  await using server = await startServerProcess(databaseUrl, {
+    PUNCTUAL_MAX_OPEN_BODY_MB: '16',
+    PUNCTUAL_QUERY_TIMEOUT_MS: '120000',
+  });
+  const jobs = Array.from({ length: 30 }, () => ({ type: 'nobody', payload: 'x'.repeat(200_000) }));
+  const bulk = JSON.stringify({ jobs });
+  const pieces = (): ReadableStream => new Blob([bulk]).stream();
+  const send = (body: string | ReadableStream, signal: AbortSignal): Promise<Response> =>
+    fetch(`${server.url}/jobs/bulk`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+      signal,
+      ...(typeof body === 'string' ? {} : { duplex: 'half' }),
+    });
+  const client = new Client({ url: server.url, retry: false, maxSockets: 1_000 });
+  /** The status of the answer, and where it is 429, that it says when to come again. */
+  const statusOf = async (answer: Promise<Response>): Promise<number> => {
+    const { status, headers } = await answer;
+    if (status === 429) assert.ok(Number(headers.get('retry-after')) >= 1);
+    return status;
+  };
+  const submit = async (signal: AbortSignal): Promise<number> => {
+    try {
+      await client.jobs.create({ type: 'nobody', payload: 'x'.repeat(20_000) }, { signal });
+      return 201;
+    } catch (error) {
+      return (error as PunctualError).code === 'overloaded' ? 429 : 0;
+    }
+  };
+  const ways = {
+    bulks: { count: 60, call: (signal) => statusOf(send(bulk, signal)) },
+    'bulks in pieces': { count: 60, call: (signal) => statusOf(send(pieces(), signal)) },
+    'single submits': { count: 1_200, call: submit },
+  } satisfies Record<string, { count: number; call: (signal: AbortSignal) => Promise<number> }>;
+  const openBytes = async (): Promise<number> => (await scrape(server.url)).value('punctual_open_body_bytes') ?? -1;
+  try {
+    await client.jobs.create({ type: 'nobody' }); // the lane exists
+    const before = peakMb(server.pid);
+    const flood: Promise<number>[] = [];
+    await db.transaction(async (tx) => {
+      await tx.query({ name: '', text: 'lock table punctual.jobs in share mode', values: [] });
+      for (const [way, { count, call }] of Object.entries(ways)) {
+        const [stays, left] = [new AbortController(), new AbortController()];
+        setMaxListeners(0, stays.signal, left.signal);
+        let refused = 0;
+        for (let n = 0; n < count; n++) {
+          // A third of them hang up, which must not make room for others while the database still has what they brought.
+          const answer = call(n % 3 === 0 ? left.signal : stays.signal).catch(() => 0);
+          flood.push(answer);
+          void answer.then((status) => (refused += status === 429 ? 1 : 0));
+        }
+        await eventually(() => assert.ok(refused > count / 4, `${refused} ${way} were refused`));
+        left.abort();
+        await new Hand(server.url).call();
+        const held = await openBytes();
+        assert.ok(held <= 2 * 16 * 1024 * 1024, `${held} bytes are held`);
+      }
+      const grown = peakMb(server.pid) - before;
+      assert.ok(grown < 300, `its memory grew by ${grown} MB`);
+    });
+    const statuses = new Set(await Promise.all(flood));
+    assert.deepEqual([...statuses].filter((status) => status !== 0).sort(), [201, 429]);
+    assert.equal(await statusOf(send('{"jobs": 1}', new AbortController().signal)), 400);
+    assert.equal(await statusOf(send('{"jobs"', new AbortController().signal)), 400);
+    await eventually(async () => assert.equal(await openBytes(), 0));
+    assert.equal(await ways.bulks.call(new AbortController().signal), 201, 'it does not recover');
+    assert.deepEqual(await checkInvariants(db), []);
+  } finally {
+    client.close();
+    await db.close();
+    await server.kill('SIGTERM');
+    await drop();
+  }
 });
 
 test('a database that does not answer costs 503 with Retry-After, and its connections are replaced', async () => {

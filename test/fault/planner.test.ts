@@ -1,7 +1,7 @@
 // Planners are killed in the middle of planning, their clocks are a day off, PostgreSQL dies under them: every time of
 // every schedule is in the ledger exactly once.
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -11,25 +11,18 @@ import { openDatabase } from '@punctual/server/internal/store/database';
 import { checkInvariants } from '@punctual/server/internal/store/invariants';
 import { eventually } from '../support/eventually.ts';
 import { startServerProcess } from '../support/process.ts';
+import { hourMs, wrongClock } from '../support/wrong_clock.ts';
 
 const schedules = 200;
 const kills = 50;
-const faketime = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1';
+const wrong = [0, 25 * hourMs, -25 * hourMs];
 
-/** Servers whose clocks are wrong, where that can be had. */
-function wrongClock(days: number): Record<string, string> {
-  if (days === 0 || !existsSync(faketime)) return {};
-  const sign = days > 0 ? '+' : '-';
-  return { LD_PRELOAD: faketime, FAKETIME: `${sign}${Math.abs(days)}d`, FAKETIME_DONT_FAKE_MONOTONIC: '1' };
-}
-
-test('three servers, killed with -9 fifty times while they plan, and PostgreSQL once: each time exactly once', async (t) => {
-  if (!existsSync(faketime)) t.diagnostic('no libfaketime here: all clocks are right');
+test('three servers, killed with -9 fifty times while they plan, and PostgreSQL once: each time exactly once', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'pf-'));
   let postgres = await startEmbedded({ dataDir: folder });
   const url = postgres.url;
   const start = (place: number) =>
-    startServerProcess(url, { ...wrongClock([0, 1, -1][place] ?? 0), PUNCTUAL_QUERY_TIMEOUT_MS: '8000' });
+    startServerProcess(url, { ...wrongClock(wrong[place] ?? 0), PUNCTUAL_QUERY_TIMEOUT_MS: '8000' });
   // One that starts again is waited for when its turn comes, while the others plan.
   const servers = [0, 1, 2].map(start);
   try {

@@ -1,23 +1,31 @@
 // Workers that die, freeze, are cut off or are poisoned: real processes, real signals, a ledger written by the jobs.
 import assert from 'node:assert/strict';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import type { Run } from '@punctual/contract';
 import { bookHash } from '../support/book_hash.ts';
 import { eventually } from '../support/eventually.ts';
 import { openHouse, shortLease } from '../support/house.ts';
 import { monotonicNow, overlaps, readLedger, startLedgerWorker } from '../support/ledger.ts';
-import { startPunctual } from '../support/process.ts';
+import { scrape } from '../support/metrics.ts';
+import { startProcess, startPunctual } from '../support/process.ts';
 import { startProxy } from '../support/proxy.ts';
 import { keepsWithin, timed } from '../support/within.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'pl-'));
 chmodSync(folder, 0o777); // programs write there as another user when the tests run as root
 after(() => rmSync(folder, { recursive: true, force: true }));
+const zombieProgram = fileURLToPath(new URL('../support/zombie_worker.js', import.meta.url));
 let ledgers = 0;
 const newLedger = (): string => path.join(folder, `ledger-${ledgers++}`);
+
+/** Whether a process is there and not merely waiting to be buried. */
+function isAlive(pid: string): boolean {
+  return existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+}
 
 async function started(ledger: string, runId: string, attempt = 1): Promise<void> {
   await eventually(() =>
@@ -117,6 +125,36 @@ describe('workers', { concurrency: 4 }, () => {
     await other.kill('SIGTERM');
   });
 
+  test('each late write of a frozen worker that does not stop itself is refused and counted, and changes nothing', async () => {
+    await using house = await openHouse({ servers: 2, config: shortLease });
+    await using zombie = startProcess(process.execPath, [zombieProgram, house.url], {});
+    const { job_id } = await house.client.jobs.create({ type: 'work', payload: { ms: 50 } });
+    await zombie.said(/took the run/);
+    await zombie.kill('SIGSTOP');
+    await using other = await startLedgerWorker({
+      url: house.servers[1]?.url ?? '',
+      id: 'other',
+      ledger: newLedger(),
+    });
+    assert.equal((await house.ended(job_id)).result, 'other');
+    const lost = async (): Promise<number> => (await scrape(house.url)).value('punctual_lease_lost_total') ?? 0;
+    const [before, lostBefore] = [await bookHash(house), await lost()];
+    await zombie.kill('SIGCONT');
+    zombie.child.kill('SIGUSR2');
+    const [, text = ''] = await zombie.said(/answered (.*)\n/);
+    const { inItsSession, inANewOne } = JSON.parse(text) as Record<string, Record<string, string>>;
+    const { release, ...refused } = inANewOne ?? {};
+    assert.deepEqual(new Set(Object.values(inItsSession ?? {})), new Set(['session_lost']), text);
+    assert.deepEqual(new Set(Object.values(refused)), new Set(['lease_lost']), text);
+    // Who gives a run back that it does not have gets what it asked for.
+    assert.equal(release, 'accepted');
+    const writes = Object.keys(refused).length;
+    assert.equal(writes, 8);
+    assert.equal(await lost(), lostBefore + 2 * writes);
+    assert.equal(await bookHash(house), before, 'a late write changed the book');
+    await other.kill('SIGTERM');
+  });
+
   /** A worker that is cut off has time to stop before its lease ends, also on a machine that stands still meanwhile. */
   const cutOffTimes = { lease_ms: 9_000, lease_margin_ms: 4_500, reap_interval_ms: 1_000 };
 
@@ -182,6 +220,34 @@ describe('workers', { concurrency: 4 }, () => {
     await new Promise((resolve) => setTimeout(resolve, 300));
     assert.equal(readLedger(ledger).length, count, 'the program goes on after its end');
     await Promise.all([cutOff.kill('SIGKILL'), other.kill('SIGTERM')]);
+  });
+
+  test('a worker that is frozen past its lease kills its programs with their whole group when it wakes', async () => {
+    await using house = await openHouse({ config: shortLease });
+    const pids = newLedger();
+    // Deaf to TERM, and none of them is ended by the death of the worker alone.
+    const script = `trap '' TERM; (echo $BASHPID >> ${pids}; while true; do sleep 0.02; done) & echo $$ >> ${pids}; wait`;
+    await using frozen = startPunctual(['worker', '--url', house.url, '--id', 'frozen'], {
+      PUNCTUAL_ALLOW_SHELL: 'true',
+      PUNCTUAL_STOP_GRACE_MS: '600000',
+    });
+    const { job_id } = await house.client.jobs.create({
+      name: 'program',
+      executor: { kind: 'shell', command: ['bash', '-c', script] },
+    });
+    const found = (): string[] => (existsSync(pids) ? readFileSync(pids, 'utf8').split('\n').filter(Boolean) : []);
+    await eventually(() => assert.equal(found().length, 2));
+    await frozen.kill('SIGSTOP');
+    const statuses = async (): Promise<string[]> =>
+      (await house.client.workers.list()).workers.map(({ status }) => status);
+    await eventually(async () => assert.deepEqual(await statuses(), ['LOST']));
+    await house.client.jobs.cancel(job_id);
+    await frozen.kill('SIGCONT');
+    // It is not killed first, but goes on.
+    await eventually(() => assert.deepEqual(found().filter(isAlive), []));
+    await eventually(async () => assert.ok((await statuses()).includes('ALIVE')));
+    assert.equal(frozen.child.signalCode, null);
+    await frozen.kill('SIGKILL');
   });
 
   test('answers lost on the way back lead to one outcome each', async () => {

@@ -11,20 +11,12 @@ import { eventually } from '../support/eventually.ts';
 import { openHouse, quickTimes, shortLease } from '../support/house.ts';
 import { overlaps, readLedger, startLedgerWorker } from '../support/ledger.ts';
 import { startServerProcess } from '../support/process.ts';
+import { type Random, randomOf } from '../support/random.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'pw-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The same numbers for the same seed. */
-function generator(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff;
-    return (state >>> 8) % below;
-  };
-}
-
-function randomWorkflow(random: (below: number) => number, size: number): CreateWorkflow {
+function randomWorkflow(random: Random, size: number): CreateWorkflow {
   const steps: Record<string, Step> = {};
   for (let n = 0; n < size; n++) {
     const needs = new Set<string>();
@@ -41,7 +33,7 @@ function randomWorkflow(random: (below: number) => number, size: number): Create
   return { steps };
 }
 
-function randomJobs(random: (below: number) => number, size: number): CreateJob[] {
+function randomJobs(random: Random, size: number): CreateJob[] {
   return Array.from({ length: size }, (_, n) => {
     const parents = new Set<number>();
     for (let i = random(4); i > 0 && n > 0; i--) parents.add(random(n));
@@ -63,7 +55,7 @@ const env = {
 
 test('three servers and three workers, killed with -9 again and again: each step and each dependent job succeeds once, after what it needs', async () => {
   const seed = Math.floor(Math.random() * 1e9);
-  const random = generator(seed);
+  const random = randomOf(seed);
   await using house = await openHouse({ servers: 1, config: shortLease });
   const ledger = path.join(folder, 'ledger');
   const servers = await Promise.all([1, 2].map(() => startServerProcess(house.databaseUrl, env)));

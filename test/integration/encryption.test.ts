@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { FatalError } from '@punctual/sdk';
 import { rotateDatabase, startServer } from '@punctual/server';
+import { newId } from '@punctual/server/internal/base/ids';
 import { columnsWith } from '../support/columns.ts';
 import { createDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -176,6 +177,27 @@ describe('an encrypted job', () => {
     });
     await assert.rejects(house.client.jobs.get(two, { reveal: true }), { code: 'cannot_decrypt' });
     assert.equal((await house.client.jobs.get(one, { reveal: true })).payload, 1);
+  });
+
+  test('that cannot be decrypted does not keep others from being submitted that arrive together with it', async () => {
+    const body = { type: 'later', encrypted: true, delay_ms: 60_000, payload: 1 };
+    const chosen = Array.from({ length: 20 }, () => `job:${newId('job', 0)}`);
+    const submit = (idempotencyKey: string) => house.client.jobs.create(body, { idempotencyKey });
+    const [spoiled = '', ...others] = chosen;
+    const { job_id } = await submit(spoiled);
+    const text = `update punctual.jobs set payload = 'enc:spoiled' where job_id = $1`;
+    await house.db.query({ name: '', text, values: [job_id] });
+    const answers = await Promise.allSettled([submit(spoiled), ...others.map(submit)]);
+    const [refused, ...created] = answers.map((answer) =>
+      answer.status === 'fulfilled' ? 'created' : answer.reason.code,
+    );
+    assert.equal(refused, 'cannot_decrypt');
+    assert.deepEqual(
+      created,
+      others.map(() => 'created'),
+    );
+    await house.db.query({ name: '', text: 'delete from punctual.jobs where job_id = $1', values: [job_id] });
+    await house.db.query({ name: '', text: 'delete from punctual.waiting where job_id = $1', values: [job_id] });
   });
 
   test('is refused where there are no keys, and by the SQL door', async () => {

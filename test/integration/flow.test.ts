@@ -297,6 +297,46 @@ test('a breaker holds the gate when too many attempts fail, lets one run through
   assert.equal(await state(), 'closed');
 });
 
+test('a probe passes by no gate of an operator, and takes no place of a limit that is full', async () => {
+  await using house = await openHouse();
+  let probes = 0;
+  let release: () => void = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await house.addWorker({
+    mail: async (run) => {
+      if (run.queue === 'default') throw new Error('provider down');
+      probes++;
+    },
+    other: () => released,
+  });
+  const breaker = async () => (await house.client.breakers.list()).breakers[0]?.state;
+  await house.client.breakers.set('mail', { error_rate: 0.5, min_attempts: 2, cool_down_ms: 1_000 });
+  await house.client.queues.set('full', { max_concurrency: 1 });
+  await house.client.gates.set('queue', 'held', { state: 'hold' });
+  await heeded();
+  await create(house, { type: 'other', queue: 'full' });
+  await create(house, { type: 'mail', max_retries: 0 }, 5);
+  await eventually(async () => assert.notEqual(await breaker(), 'closed'));
+  await eventually(async () => assert.equal(await house.count('ready'), 0));
+  await eventually(async () => assert.equal(await house.count('running'), 1));
+  await create(house, { type: 'mail', queue: 'held' });
+  await create(house, { type: 'mail', queue: 'full' });
+  // Longer than two times the breaker cools down.
+  await new Promise((resolve) => setTimeout(resolve, 3_500));
+  assert.equal(probes, 0);
+  await house.client.gates.set('type', 'mail', { state: 'hold', author: 'ann' });
+  release();
+  await eventually(async () => assert.equal(await house.count('running'), 0));
+  await new Promise((resolve) => setTimeout(resolve, 3_500));
+  assert.equal(probes, 0, 'an operator has closed the type');
+  await house.client.gates.set('type', 'mail', { state: 'open', author: 'ann' });
+  await eventually(() => assert.equal(probes, 1));
+  await house.client.gates.set('queue', 'held', { state: 'open' });
+  await eventually(() => assert.equal(probes, 2));
+});
+
 test('jobs that say no priority get that of their queue', async () => {
   await using house = await openHouse();
   await house.client.queues.set('mail', { default_priority: 8 });

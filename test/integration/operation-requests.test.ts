@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import type { CreateOperation, Operation } from '@punctual/contract';
 import { openApplication } from '../support/application.ts';
 import { openHouse } from '../support/house.ts';
+import { copyTheJob } from '../support/many_jobs.ts';
 import { ended } from '../support/operate.ts';
 
 const hour = 3_600_000;
@@ -118,20 +119,7 @@ test('a dry run looks at a bounded number of rows, and says that there may be mo
   await house.client.jobs.create({ type: 'mail', delay_ms: hour });
   // As many as it looks at, made like that one, on a connection without a deadline: a slow machine may need a while.
   await using app = await openApplication(house.databaseUrl);
-  await app.query(
-    `with copies as (
-             select overlay(overlay(j.job_id::text placing '0' from 1 for 1) placing lpad(to_hex(i), 8, '0') from 25 for 8)::uuid as id, j.*
-             from punctual.jobs j, generate_series(1, 100000) i
-           ),
-           made as (
-             insert into punctual.jobs (segment, job_id, name, type, queue, priority, schedule_type, schedule_time, max_retries, timeout_ms)
-             select segment, id, name, type, queue, priority, schedule_type, schedule_time, max_retries, timeout_ms from copies
-           )
-           insert into punctual.waiting (segment, run_id, job_id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at)
-           select segment, overlay(id::text placing '1' from 33 for 1)::uuid, id, lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at
-           from copies
-           cross join (select lane_id, attempts, cause, reason, scheduled_for, due_at, wake_at from punctual.waiting) w`,
-  );
+  await copyTheJob(app, 100_000);
   const { count, exact } = await house.client.operations.create({
     action: 'cancel',
     filter: { type: 'mail' },

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { type Grant, type OwnGrant, type SyncHead, twoPartType } from '@punctual/contract';
 import { Client } from '@punctual/sdk';
+import { cancelJob } from '@punctual/server/internal/store/job_moves';
 import { eventually } from '../support/eventually.ts';
 import { gate } from '../support/gate.ts';
 import { Hand, outcome } from '../support/hand.ts';
@@ -299,6 +300,20 @@ describe('the worker protocol', { concurrency: 3 }, () => {
     assert.equal(run.status, 'FAILED');
     assert.equal(run.reason, 'lost');
     assert.equal((await house.client.runs.attempts(run_id ?? '')).attempts.length, 3);
+  });
+
+  test('a cancel of which nobody is told, as when its server dies at once, reaches the worker with its next heartbeat', async () => {
+    await using house = await openHouse();
+    const hand = new Hand(house.url, { waits: true });
+    const { job_id, run_id } = await submit(house);
+    const run = one(await hand.take());
+    assert.deepEqual((await cancelJob(house.db, job_id)).cancelled, []);
+    // The calls wait as long as they may: the answer to one of the first two is the heartbeat's.
+    const told = [...(await hand.call({ running: [run_id], wait: true })).cancel];
+    if (told.length === 0) told.push(...(await hand.call({ running: [run_id], wait: true })).cancel);
+    assert.deepEqual(told, [{ run_id, lease_id: run.lease_id, reason: 'cancelled' }]);
+    await hand.call({ outcomes: [outcome(run, { status: 'CANCELLED' })] });
+    assert.equal((await house.ended(job_id)).status, 'CANCELLED');
   });
 
   test('goodbye gives back what the worker holds, without an attempt', async () => {

@@ -27,6 +27,13 @@ export class Hand {
     this.#waits = options.waits ?? false;
   }
 
+  /** A new session, as of a worker that was told that its old one is lost. */
+  begin(): void {
+    this.session_id = randomUUID();
+    this.n = 0;
+    this.#described = false;
+  }
+
   /** One call, by default one that does not wait and follows all earlier ones. */
   async call(request: HandRequest = {}): Promise<SyncAnswer> {
     const answer = JSON.parse(await this.ask('application/json', request)) as SyncAnswer;
@@ -76,9 +83,9 @@ export class Hand {
   }
 
   /** Waits until it is granted at least one run. */
-  async take(running: readonly string[] = []): Promise<Grant[]> {
+  async take(running: readonly string[] = [], url = this.url): Promise<Grant[]> {
     for (const deadline = performance.now() + 60_000; performance.now() < deadline; ) {
-      const { runs } = await this.call({ wait: true, running: [...running] });
+      const { runs } = await this.call({ wait: true, running: [...running], url });
       if (runs.length > 0) return runs;
     }
     throw new Error('no run was granted');

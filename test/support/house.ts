@@ -63,11 +63,8 @@ export class House implements AsyncDisposable {
     return this.#client;
   }
 
-  async addServer(config: Partial<Config> = {}): Promise<RunningServer> {
-    const server = await startServer(
-      { ...this.config, ...config },
-      { databaseUrl: this.databaseUrl, log: openLog('silent', 'test') },
-    );
+  async addServer(config: Partial<Config> = {}, databaseUrl = this.databaseUrl): Promise<RunningServer> {
+    const server = await startServer({ ...this.config, ...config }, { databaseUrl, log: openLog('silent', 'test') });
     this.servers.push(server);
     return server;
   }

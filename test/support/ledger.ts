@@ -9,6 +9,8 @@ export interface LedgerLine {
   attempt: number;
   worker: string;
   what: 'start' | 'tick' | 'stop' | 'end' | 'saved';
+  /** Of the lease under which the attempt started. */
+  fence?: number;
   /** How far the work is, of runs that go by steps. */
   step?: number;
   /** Monotonic, the same for all processes of the machine. */
@@ -17,17 +19,21 @@ export interface LedgerLine {
 
 const program = fileURLToPath(new URL('./ledger_worker.js', import.meta.url));
 
-export async function startLedgerWorker(options: {
+export interface LedgerWorkerOptions {
   url: string;
   id: string;
   ledger: string;
   slots?: number;
-}): Promise<Started> {
-  const worker = startProcess(
-    process.execPath,
-    [program, options.url, options.id, path.resolve(options.ledger), String(options.slots ?? 5)],
-    {},
-  );
+  env?: Record<string, string>;
+}
+
+/** One that may still be on its way to a server. */
+export function launchLedgerWorker({ url, id, ledger, slots = 5, env = {} }: LedgerWorkerOptions): Started {
+  return startProcess(process.execPath, [program, url, id, path.resolve(ledger), String(slots)], env);
+}
+
+export async function startLedgerWorker(options: LedgerWorkerOptions): Promise<Started> {
+  const worker = launchLedgerWorker(options);
   await worker.said(/worker ready/);
   return worker;
 }

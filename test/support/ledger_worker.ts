@@ -6,13 +6,14 @@ import type { LedgerLine } from './ledger.ts';
 
 const [url = '', id = '', ledger = '', slots = '5'] = process.argv.slice(2);
 
-function write(run: { run_id: string; attempt_number: number }, what: LedgerLine['what'], step?: number): void {
+function write(run: RunContext['run'], what: LedgerLine['what'], step?: number): void {
   const line: LedgerLine = {
     run_id: run.run_id,
     attempt: run.attempt_number,
     worker: id,
     what,
     at_ms: Number(process.hrtime.bigint() / 1_000n) / 1_000,
+    ...(what === 'start' ? { fence: run.fence } : {}),
     ...(step === undefined ? {} : { step }),
   };
   appendFileSync(ledger, `${JSON.stringify(line)}\n`);
@@ -20,9 +21,9 @@ function write(run: { run_id: string; attempt_number: number }, what: LedgerLine
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Works for `ms`, with a line every few ms; stops when told, unless deaf. */
+/** Works for `ms`, with a line every few ms; stops when told, unless deaf. The first `failures` attempts fail then. */
 async function work(run: RunContext['run'], ctx: RunContext): Promise<string> {
-  const { ms, deaf = false } = run.payload as { ms: number; deaf?: boolean };
+  const { ms, deaf = false, failures = 0 } = run.payload as { ms: number; deaf?: boolean; failures?: number };
   write(run, 'start');
   const until = performance.now() + ms;
   while (performance.now() < until) {
@@ -34,6 +35,7 @@ async function work(run: RunContext['run'], ctx: RunContext): Promise<string> {
     write(run, 'tick');
   }
   write(run, 'end');
+  if (run.attempt_number <= failures) throw new Error('as it was told');
   return id;
 }
 

@@ -14,8 +14,8 @@ export interface Proxy extends AsyncDisposable {
   heal(): void;
 }
 
-export async function startProxy(targetUrl: string): Promise<Proxy> {
-  const target = new URL(targetUrl);
+/** To one server, or for each connection to the one that is named then. */
+export async function startProxy(target: string | (() => string)): Promise<Proxy> {
   const pairs = new Set<{ near: net.Socket; far: net.Socket }>();
   let swallowing = false;
   let toLose = 0;
@@ -23,7 +23,8 @@ export async function startProxy(targetUrl: string): Promise<Proxy> {
   let loses: (request: string) => boolean = () => true;
 
   const server = net.createServer((near) => {
-    const far = net.connect(Number(target.port), target.hostname);
+    const { port, hostname } = new URL(typeof target === 'string' ? target : target());
+    const far = net.connect(Number(port), hostname);
     const pair = { near, far };
     let request = '';
     pairs.add(pair);

@@ -18,18 +18,44 @@ export async function race<A, B>(
     secondResult.catch(() => {});
     // Until it waits for our locks, or has passed them by.
     for (const deadline = performance.now() + 30_000; !secondDone && performance.now() < deadline; ) {
-      const blocked = await db.query({
-        name: '',
-        text: `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-        values: [],
-      });
-      if (blocked.length > 0) {
-        waited = true;
-        break;
-      }
+      waited = await isBlocked(db);
+      if (waited) break;
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     return result;
   });
   return { first: firstResult, second: await (secondResult as Promise<B>), secondWaited: waited };
+}
+
+/** Does anybody in this database wait for a lock? */
+export async function isBlocked(db: Database, text = ''): Promise<boolean> {
+  const blocked = await db.query({
+    name: '',
+    text: `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database() and strpos(query, $1) > 0`,
+    values: [text],
+  });
+  return blocked.length > 0;
+}
+
+/** Keeps what a statement locks until it is let go. */
+export async function lockWith(db: Database, text: string): Promise<{ letGo: () => Promise<void> }> {
+  let letGo: () => void = () => {};
+  const held = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  let over: Promise<void> = Promise.resolve();
+  await new Promise<void>((resolve, reject) => {
+    over = db.transaction(async (tx) => {
+      await tx.query({ name: '', text, values: [] });
+      resolve();
+      await held;
+    });
+    over.catch(reject);
+  });
+  return {
+    letGo: () => {
+      letGo();
+      return over;
+    },
+  };
 }

@@ -117,7 +117,7 @@ export class HttpCaller {
       } catch (error) {
         const pause = pauseBefore(attempt, error, { repeatable, policy });
         if (pause === null || attempt > policy.retries || this.#closed) throw error;
-        await sleep(pause, undefined, request.signal === undefined ? {} : { signal: request.signal });
+        await pauseFor(pause, request.signal);
       }
     }
   }
@@ -189,6 +189,12 @@ function pauseBefore(
     return askedMs > policy.maxRetryAfterMs ? null : askedMs + Math.random() * policy.firstPauseMs;
   }
   return Math.min(policy.maxPauseMs, policy.firstPauseMs * 2 ** (attempt - 1)) * (0.5 + Math.random() / 2);
+}
+
+/** Rejects with the reason of the signal, as the request itself would. */
+async function pauseFor(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  if (signal === undefined) return sleep(ms);
+  await sleep(ms, undefined, { signal }).catch(() => signal.throwIfAborted());
 }
 
 function parsed(body: Buffer): unknown {

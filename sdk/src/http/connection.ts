@@ -98,7 +98,12 @@ export class Connection {
     const place = this.#exchanges.indexOf(exchange);
     if (place === -1) return;
     this.#exchanges[place] = null;
-    if (this.#exchanges.every((one) => one === null)) this.destroy();
+    if (this.#isOfNoUse) this.destroy();
+  }
+
+  /** Answers are to come, and nobody waits for any of them. */
+  get #isOfNoUse(): boolean {
+    return this.#exchanges.length > 0 && this.#exchanges.every((one) => one === null);
   }
 
   destroy(error: Error = closedError()): void {
@@ -116,7 +121,7 @@ export class Connection {
   #answered(answer: RawAnswer): void {
     const exchange = this.#exchanges.shift();
     if (exchange === undefined) return this.#close(new Error('an answer came that nothing had asked for'));
-    if (!answer.keepAlive) this.#close(closedError());
+    if (!answer.keepAlive || this.#isOfNoUse) this.#close(closedError());
     else {
       this.#hear(headerOf(answer.head, 'keep-alive'));
       if (this.#exchanges.length === 0) {

@@ -64,12 +64,14 @@ export interface FailedAnswer {
 
 export function answerError({ url, call }: Where, { status, value, retryAfter, cause }: FailedAnswer): PunctualError {
   const seconds = retryAfterSeconds(retryAfter);
-  if (status >= 400 && typeof value === 'object' && value !== null && 'code' in value) {
-    return fromProblem(value as Partial<Problem>, seconds);
-  }
+  if (status >= 400 && isProblem(value)) return fromProblem(value, seconds);
   const detail = `${call} at ${url} was answered with status ${status} and no Punctual problem document. Is a Punctual server there, or a proxy in between?`;
   const code = status === 429 ? 'overloaded' : status >= 502 && status <= 504 ? 'unavailable' : 'internal';
   return new PunctualError(code, { detail, retryAfterSeconds: seconds, cause });
+}
+
+function isProblem(value: unknown): value is Partial<Problem> {
+  return typeof value === 'object' && value !== null && 'code' in value && typeof value.code === 'string';
 }
 
 /** Retry-After in seconds; its other form, a date, is turned into seconds from now. */

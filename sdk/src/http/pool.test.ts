@@ -202,3 +202,35 @@ test('after an answer that ends the connection, those behind it are sent again',
   for (const one of await hand.takes(1)) Hand.answer(one);
   assert.equal(await sent[1], '/b');
 });
+
+test('a connection on which nobody waits for what is still to come is closed', async () => {
+  await using hand = await Hand.open();
+  await hand.introduce();
+  const stop = new AbortController();
+  const kept = hand.send('/kept');
+  const given = hand.send('/given-up', { signal: stop.signal });
+  const [first, second] = await hand.takes(2);
+  assert.ok(first !== undefined && first.socket === second?.socket);
+  const closed = once(first.socket, 'close');
+  stop.abort(new Error('enough'));
+  await assert.rejects(given, /enough/);
+  Hand.answer(first);
+  assert.equal(await kept, '/kept');
+  await closed;
+});
+
+test('a request that is given up between two tries is rejected with the reason of its signal', async () => {
+  await using hand = await Hand.open();
+  await hand.introduce();
+  const stop = new AbortController();
+  const retry = { retries: 1, firstPauseMs: 600_000, maxPauseMs: 600_000, maxRetryAfterMs: 0 };
+  const given = hand.send('/given-up', { signal: stop.signal, retry });
+  const other = hand.send('/other');
+  const [first, second] = await hand.takes(2);
+  first?.socket.write('HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n');
+  Hand.answer(second as Arrived);
+  await other;
+  const reason = new Error('enough');
+  stop.abort(reason);
+  await assert.rejects(given, (error) => error === reason);
+});

@@ -8,6 +8,7 @@ const tolerance_ms = 5_000;
 export class ServerClock {
   #aheadMs: number | null = null;
   #checkedAt = Number.NEGATIVE_INFINITY;
+  #checkedTick = Number.NEGATIVE_INFINITY;
 
   /** Takes the head of an answer that has just come. */
   heard(head: string): void {
@@ -19,9 +20,15 @@ export class ServerClock {
     const ahead = date + 500 - now;
     this.#aheadMs = Math.abs(ahead) < tolerance_ms ? 0 : ahead;
     this.#checkedAt = now;
+    this.#checkedTick = performance.now();
   }
 
+  /** null: not known, or not any more, because our clock was set, or the machine slept. */
   now(): number | null {
-    return this.#aheadMs === null ? null : Date.now() + this.#aheadMs;
+    if (this.#aheadMs === null) return null;
+    const now = Date.now();
+    const jumpMs = now - this.#checkedAt - (performance.now() - this.#checkedTick);
+    if (Math.abs(jumpMs) > tolerance_ms) this.#aheadMs = null;
+    return this.#aheadMs === null ? null : now + this.#aheadMs;
   }
 }

@@ -21,6 +21,11 @@ export interface RunContext {
   readonly run: Grant;
   /** Aborted when the run is cancelled, takes too long, loses its lease or the worker stops; its reason is a RunAbortedError. */
   readonly signal: AbortSignal;
+  /**
+   * Aborted when the lease is lost, also while the run stops for another reason: another worker may be running it already, so
+   * there is no time for anything. `signal` is aborted then too.
+   */
+  readonly lost: AbortSignal;
   /** Lines that belong to this run. */
   readonly log: Log;
   /** The trace it belongs to, as the header `traceparent` for what it calls; undefined when it belongs to none. */
@@ -85,6 +90,8 @@ export class ActiveRun implements RunContext {
   readonly #deps: ActiveRunDeps;
   #redactor: Redactor;
   #controller: AbortController | null = null;
+  #lostController: AbortController | null = null;
+  #lost: RunAbortedError | null = null;
   #log: RunLog | null = null;
   #checkpoints: RunCheckpoints | null = null;
   #progress: RunProgress | null = null;
@@ -120,6 +127,14 @@ export class ActiveRun implements RunContext {
       if (this.#aborted !== null) this.#controller.abort(this.#aborted);
     }
     return this.#controller.signal;
+  }
+
+  get lost(): AbortSignal {
+    if (this.#lostController === null) {
+      this.#lostController = new AbortController();
+      if (this.#lost !== null) this.#lostController.abort(this.#lost);
+    }
+    return this.#lostController.signal;
   }
 
   get log(): Log {
@@ -221,9 +236,10 @@ export class ActiveRun implements RunContext {
 
   abort(reason: AbortReason, message?: string): void {
     if (reason === 'cancelled') this.#cancelled = true;
-    if (reason === 'lease_lost') this.#lose(message);
+    const error = new RunAbortedError(reason, message);
+    if (reason === 'lease_lost') this.#lose(error);
     if (this.#aborted !== null) return;
-    this.#aborted = new RunAbortedError(reason, message);
+    this.#aborted = error;
     this.#checkpoints?.abort(this.#aborted);
     if (reason === 'timed_out') this.#watch(this.#deps.stopGraceMs, () => this.abandon());
     this.#controller?.abort(this.#aborted);
@@ -238,11 +254,13 @@ export class ActiveRun implements RunContext {
   }
 
   /** Nothing of this attempt counts any more. */
-  #lose(message: string | undefined): void {
+  #lose(error: RunAbortedError): void {
     this.#closed = true;
-    this.#endSpan('lease_lost', message);
+    this.#lost ??= error;
+    this.#endSpan('lease_lost', error.message);
     this.#progress?.close();
-    this.#checkpoints?.close(new RunAbortedError('lease_lost', message), { isLost: true });
+    this.#checkpoints?.close(error, { isLost: true });
+    this.#lostController?.abort(error);
   }
 
   /** What is still to be said goes before the outcome. */

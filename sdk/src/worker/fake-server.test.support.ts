@@ -17,8 +17,11 @@ import {
   twoPartType,
 } from '@punctual/contract';
 
-/** What a test does to a call instead of answering it; `cut` applies the call and loses the answer. */
-export type Mischief = 'cut' | 'silence' | ErrorCode;
+/**
+ * What a test does to a call instead of answering it; `cut` applies the call and loses the answer, and a status with a text is
+ * what something else than a server answers.
+ */
+export type Mischief = 'cut' | 'silence' | ErrorCode | { status: number; text: string };
 
 export interface SeenCall extends SyncRequest {
   at: number;
@@ -47,6 +50,8 @@ export class FakeServer {
   drain = false;
   /** Grant whatever the worker says about its slots. */
   overcommits = false;
+  /** Grant nothing yet, so that many runs come with one answer. */
+  isPaused = false;
   /** Answer every call at once. */
   isHasty = false;
   /** What becomes of the second part of an answer on its way. */
@@ -114,6 +119,7 @@ export class FakeServer {
 
   /** Answers the calls that wait if there is something to answer now. */
   wake(): void {
+    if (this.isPaused) return;
     const parked = this.#parked;
     this.#parked = [];
     for (const one of parked) this.#park(one);
@@ -148,11 +154,13 @@ export class FakeServer {
     if (mischief === null || mischief === 'cut') this.#apply(call);
     if (mischief === 'cut') {
       request.socket.destroy();
+    } else if (typeof mischief === 'object' && mischief !== null) {
+      response.writeHead(mischief.status, { 'content-type': 'text/html' }).end(mischief.text);
     } else if (mischief !== null) {
       const error = new PunctualError(mischief);
       response
         .writeHead(error.status, { 'content-type': 'application/problem+json' })
-        .end(JSON.stringify(toProblem(error)));
+        .end(JSON.stringify(toProblem(error, 'r-1')));
     } else {
       const inTwo = !this.isOld && (request.headers.accept ?? '').includes(twoPartType);
       this.#park({
@@ -186,7 +194,8 @@ export class FakeServer {
 
   #park(parked: Parked): void {
     const { call } = parked;
-    const canGrant = this.waiting.length > 0 && (this.overcommits || (call.accept && this.held.size < this.slots));
+    const canGrant =
+      this.waiting.length > 0 && !this.isPaused && (this.overcommits || (call.accept && this.held.size < this.slots));
     const hasNews =
       canGrant || this.cancel.length > 0 || this.refused.length > 0 || this.slots === 0 || this.drain === call.accept;
     if (call.wait && !hasNews && !this.isHasty) this.#parked.push(parked);

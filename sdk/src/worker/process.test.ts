@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import type { Grant } from '@punctual/contract';
 import { FakeServer } from './fake-server.test.support.ts';
 
 const file = fileURLToPath(new URL('./deaf-worker.test.support.js', import.meta.url));
@@ -75,4 +76,36 @@ test('SIGTERM gives a started run back as a failure to try again, says goodbye a
   const outcome = await server.outcomeOf(run);
   assert.deepEqual([outcome.status, outcome.retryable], ['FAILED', true]);
   assert.equal(server.byes, 1);
+});
+
+test('runs that came with one that blocks do not start when they were cancelled meanwhile', async () => {
+  await using server = await FakeServer.open({ heartbeatMs: 500, leaseMs: 60_000 });
+  using _ = await startProcess(server);
+  // No call is answered until there are three, so that one answer grants them.
+  server.isPaused = true;
+  const runs = [0, 1, 2].map(() => server.submit({ type: 'block', payload: { block_ms: 1_000 } }));
+  server.isPaused = false;
+  server.wake();
+  await server.until(() => server.held.size === 3);
+  const { run_id, lease_id } = runs[1] as Grant;
+  server.cancel.push({ run_id, lease_id, reason: '' });
+  server.wake();
+  assert.deepEqual(
+    (await Promise.all(runs.map((run) => server.outcomeOf(run)))).map(({ status }) => status),
+    ['SUCCESS', 'CANCELLED', 'SUCCESS'],
+  );
+});
+
+test('a run that came while another blocks does not start when it was cancelled meanwhile', async () => {
+  await using server = await FakeServer.open({ heartbeatMs: 500, leaseMs: 60_000 });
+  using _ = await startProcess(server);
+  const first = server.submit({ type: 'block', payload: { block_ms: 1_500 } });
+  await server.until(() => server.held.has(first.run_id));
+  const second = server.submit({ type: 'block', payload: { block_ms: 1 } });
+  const { run_id, lease_id } = second;
+  await server.until(() => server.held.has(run_id));
+  server.cancel.push({ run_id, lease_id, reason: '' });
+  server.wake();
+  assert.equal((await server.outcomeOf(second)).status, 'CANCELLED');
+  assert.equal((await server.outcomeOf(first)).status, 'SUCCESS');
 });

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { type Grant, PunctualError, type SyncAnswer, type SyncRequest } from '@punctual/contract';
+import { deferred } from './fake-server.test.support.ts';
 import type { FromThread, Report } from './messages.ts';
 import { emptyReport } from './outbox.ts';
 import { plainSuccess } from './outcome.ts';
@@ -24,14 +25,23 @@ class Hand implements Disposable {
   readonly #heartbeatMs: number;
   #wake: () => void = () => undefined;
 
-  constructor(heartbeatMs = 60, slots = 2) {
+  constructor(heartbeatMs = 60, slots = 2, deps: { kill?: () => void; toMain?: (message: FromThread) => void } = {}) {
     this.#heartbeatMs = heartbeatMs;
     const description = { host: 'h', pid: 1, version: 'v', slots, types: ['echo'], executors: [], queues: null };
-    const options = { url: '', workerId: 'w', description, killOnLeaseLoss: false, stopGraceMs: 1_000 };
+    const options = {
+      url: '',
+      workerId: 'w',
+      description,
+      killOnLeaseLoss: deps.kill !== undefined,
+      stopGraceMs: 1_000,
+    };
     this.protocol = new Protocol(options, {
       call: this.#call,
-      toMain: (message) => void this.told.push(message),
-      kill: () => undefined,
+      toMain: (message) => {
+        this.told.push(message);
+        deps.toMain?.(message);
+      },
+      kill: deps.kill ?? (() => undefined),
     });
     this.protocol.start();
   }
@@ -149,6 +159,57 @@ test('when slots are short one call reports and waits', async () => {
   hand.report({ keys: [1], outcomes: [outcome(run)] });
   const both = await hand.next();
   assert.deepEqual([both.request.wait, both.request.outcomes?.length], [true, 1]);
+});
+
+/** Another server answers while a call is open at the first. */
+async function roam(hand: Hand, runs: Grant[]): Promise<HandCall> {
+  const [run, ...more] = runs;
+  (await hand.next()).answer({ runs: [run as Grant] });
+  const listening = await hand.next();
+  hand.report({ keys: [1], outcomes: [outcome(run as Grant)] });
+  (await hand.next()).answer({ server_id: 'another' });
+  listening.answer({ runs: more });
+  return hand.next();
+}
+
+test('while calls go to changing servers one is open, lists what runs, and is given up for the next', async () => {
+  using hand = new Hand(60_000, 10);
+  const second = grant();
+  const alone = await roam(hand, [grant(), second]);
+  assert.deepEqual([alone.request.wait, alone.request.running], [true, [second.run_id]]);
+  const began = performance.now();
+  hand.report({ keys: [2], outcomes: [outcome(second)] });
+  const report = await hand.next();
+  // Timers count in whole milliseconds.
+  assert.ok(performance.now() - began >= 25, 'the call that waits was given up before a server could have answered it');
+  assert.deepEqual([report.request.wait, report.request.outcomes?.length], [false, 1]);
+  assert.equal(report.request.concluded, alone.request.n, 'the call that waited is still open');
+  report.answer();
+  assert.equal((await hand.next()).request.concluded, report.request.n);
+});
+
+test('while calls go to changing servers nothing is sent beside a report', async () => {
+  using hand = new Hand(60_000, 10);
+  const [second, third] = [grant(), grant()];
+  await roam(hand, [grant(), second, third]);
+  hand.report({ keys: [2], outcomes: [outcome(second)] });
+  const report = await hand.next();
+  hand.report({ keys: [3], outcomes: [outcome(third)] });
+  let isAnswered = false;
+  const next = hand.next().then((call) => [isAnswered, call.request.outcomes?.length]);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  isAnswered = true;
+  report.answer();
+  assert.deepEqual(await next, [true, 1]);
+});
+
+test('goodbye does not wait for a call that waits for work', async () => {
+  using hand = new Hand(60_000);
+  (await hand.next()).answer();
+  const listening = await hand.next();
+  hand.protocol.bye();
+  const bye = await hand.next();
+  assert.deepEqual([bye.request.bye, bye.request.concluded], [true, listening.request.n]);
 });
 
 test('runs in an answer to a session that was lost meanwhile are not started', async () => {
@@ -283,7 +344,7 @@ test('successes without a result are named by their lease to a server that has s
     [undefined, [{ lease_id, run_ids: ids.slice(1, 3) }]],
   );
   // A server that does not know it refuses the whole call.
-  known.fail(new PunctualError('invalid_input'));
+  known.fail(new PunctualError('invalid_input', { requestId: 'r-1' }));
   again.answer({ brief: true });
   const seen: unknown[] = [];
   while (seen.length < 2) {
@@ -294,3 +355,77 @@ test('successes without a result are named by their lease to a server that has s
   }
   assert.deepEqual(seen, [full(1), full(2)]);
 });
+
+for (const ends of [true, false]) {
+  const title = ends ? 'that ends saves the process' : 'that does not end costs the process';
+  test(`after a freeze past the lease a handler has a moment to notice: one ${title}`, async () => {
+    const marginMs = 400;
+    const isOver = deferred<number>();
+    let toldAt = 0;
+    using hand = new Hand(60_000, 2, {
+      kill: () => isOver.resolve(performance.now()),
+      toMain: ({ kind }) => {
+        if (kind !== 'abort') return;
+        toldAt = performance.now();
+        if (!ends) return;
+        setTimeout(() => hand.report({ freed: [1] }), 5);
+        setTimeout(() => isOver.resolve(Number.POSITIVE_INFINITY), marginMs + 100);
+      },
+    });
+    (await hand.next()).answer({ runs: [grant()], lease_ms: 500, margin_ms: marginMs });
+    await hand.next();
+    const until = performance.now() + 600;
+    while (performance.now() < until);
+    const killedAt = await isOver.promise;
+    assert.equal(Number.isFinite(killedAt), !ends);
+    assert.ok(killedAt - toldAt > marginMs - 10, `killed ${killedAt - toldAt} ms after it was told`);
+  });
+}
+
+/** How many outcomes each call carried that had any, until there were so many. All are answered but those that only wait. */
+async function reportedBy(hand: Hand, count: number): Promise<number[]> {
+  const sizes: number[] = [];
+  while (sizes.reduce((sum, size) => sum + size, 0) < count) {
+    const { request, answer } = await hand.next();
+    const size = request.outcomes?.length ?? 0;
+    if (size > 0) sizes.push(size);
+    if (!request.wait || size > 0) answer();
+  }
+  return sizes;
+}
+
+test('after a refused call one outcome goes alone, and each call that is taken lets the next carry twice as many', async () => {
+  using hand = new Hand(60_000, 1_000);
+  const runs = Array.from({ length: 100 }, grant);
+  (await hand.next()).answer({ runs });
+  const listening = await hand.next();
+  hand.report({ keys: runs.map((_, i) => i + 1), outcomes: runs.map(outcome) });
+  const all = await hand.next();
+  assert.equal(all.request.outcomes?.length, 100);
+  all.fail(new PunctualError('invalid_input', { requestId: 'r-1' }));
+  assert.deepEqual(await reportedBy(hand, 100), [1, 2, 4, 8, 16, 32, 37]);
+  listening.answer({ runs });
+  await hand.next();
+  hand.report({ keys: runs.map((_, i) => i + 101), outcomes: runs.map(outcome) });
+  assert.deepEqual(await reportedBy(hand, 100), [100], 'nothing was left unsent, so all go together again');
+});
+
+for (const slots of [1, 10]) {
+  test(`a server that failed over an outcome is asked whether it is well before it is sent again (${slots} slots)`, async () => {
+    using hand = new Hand(60_000, slots);
+    const run = grant();
+    (await hand.next()).answer({ runs: [run] });
+    await hand.next();
+    hand.report({ keys: [1], outcomes: [outcome(run)] });
+    const struck = await hand.next();
+    assert.equal(struck.request.outcomes?.length, 1);
+    struck.fail(new PunctualError('internal', { requestId: 'r-1' }));
+    for (const fails of [true, true, false]) {
+      const asking = await hand.next();
+      assert.deepEqual([asking.request.outcomes, asking.request.wait], [undefined, false]);
+      if (fails) asking.fail(new PunctualError('internal', { requestId: 'r-1' }));
+      else asking.answer();
+    }
+    assert.deepEqual(await reportedBy(hand, 1), [1]);
+  });
+}

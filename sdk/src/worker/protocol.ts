@@ -7,13 +7,17 @@
 // server answers the older at once. While a call is busy with what it carries the next batch gathers, so batches grow
 // with the load by themselves, and one round trip settles a batch and brings the next runs.
 //
+// With a balancer that sends calls to changing servers only one call is open: each server goes by what it was told itself, and one
+// that waits would not hear of slots that a report to another has freed. A call that waits is given up when there is something
+// to report, but not before a server that has work would have answered it: what it was granted would be lost (pace.ts).
+//
 // What a call carries is kept until its answer arrives and is sent again when it fails: settling is idempotent. A run
 // whose outcome is in an unanswered call is still listed as running, because calls may overtake each other, and the server
 // takes back what is neither listed nor reported.
 //
 // The lease counts from the moment a call was sent, by the monotonic clock. When it can no longer be renewed, all work is
 // aborted a margin before its end, nothing of it is reported, and a new session begins. Handlers that go on at the true
-// end are killed with the process if that was asked for: no work continues past its lease.
+// end are killed with the process if that was asked for: no work continues past its lease, but for a moment after a freeze.
 import { performance } from 'node:perf_hooks';
 import { PunctualError } from '@punctual/contract/plain';
 import { Caution } from './caution.ts';
@@ -21,30 +25,26 @@ import { RunAbortedError } from './errors.ts';
 import { HeldRuns } from './held.ts';
 import type { AbortReason, FromThread, Report, ThreadOptions, WorkerEvent } from './messages.ts';
 import { failureText } from './outcome.ts';
+import { beatMs, busyUntil, Pace, type Room } from './pace.ts';
 import { Reachability } from './reachability.ts';
+import { Roaming } from './roaming.ts';
 import { type OpenCall, Session } from './session.ts';
 import { sharedNow } from './shared-clock.ts';
-import { type Heard, readLeases, type SyncBody } from './sync-answer.ts';
+import { type Heard, readLeases, type SyncBody, unreadable } from './sync-answer.ts';
 import { syncText } from './sync-text.ts';
 import { type Item, Unsent } from './unsent.ts';
 
 const max_open_calls = 2;
-/** A server that answers a call at once although it was to wait, and has nothing to say, is asked again ever more slowly. */
-const hasty_ms = 25;
-const max_rest_ms = 1_000;
-/** While slots are plenty, what there is to report waits this long for more, unless others wait for it. */
-const gather_ms = 5;
-/** When they run short a call that only waits is sent this much later: short runs have ended by then, one call does both. */
-const quiet_delay_ms = 2;
-/** With all slots taken nothing can be granted, so there is more time. */
-const full_delay_ms = 10;
 /** Until the first answer says otherwise. */
 const default_heartbeat_ms = 4_000;
 /** No call stays open longer, whatever the server says about its own waiting. */
 const call_timeout_ms = 120_000;
 /** How long goodbye is tried when the server does not answer. */
 const bye_patience_ms = 5_000;
-/** After a lease that was lost without warning, handlers get this long to notice before the process is killed. */
+/**
+ * After a lease that was lost without warning, or while the process stood still, handlers get this long to notice before the
+ * process is killed: only the process itself can kill the groups of its programs first. Never longer than the margin.
+ */
 const notice_ms = 1_000;
 
 export interface ProtocolDeps {
@@ -60,12 +60,10 @@ export class Protocol {
   readonly #unsent = new Unsent();
   readonly #caution = new Caution();
   readonly #reach = new Reachability((event) => this.#tell(event));
+  readonly #roaming = new Roaming();
   #session = new Session();
   #heartbeatMs = default_heartbeat_ms;
-  #quietAt = 0;
-  /** What there is to report gathers until then. */
-  #gatherUntil = 0;
-  #restMs = 0;
+  readonly #pace = new Pace();
   /** The server that has answered a call with a list of what runs, and allows to leave it out; null: something was lost since. */
   #listedTo: string | null = null;
   #listedAt = Number.NEGATIVE_INFINITY;
@@ -99,8 +97,8 @@ export class Protocol {
         return;
       }
       run.reported = true;
-      if (run.awaited) this.#gatherUntil = 0;
-      else if (this.#unsent.length === 0) this.#gatherUntil = performance.now() + gather_ms;
+      if (run.awaited) this.#pace.gathered();
+      else if (this.#unsent.length === 0) this.#pace.gather(performance.now());
       this.#unsent.push({ key, kind: 'outcome', text: outcomes[i] as string });
     });
     for (const key of stuck) this.#held.markOutlived(key);
@@ -140,6 +138,7 @@ export class Protocol {
     this.#draining = true;
     this.#news = true;
     this.#byeUntil = performance.now() + bye_patience_ms;
+    for (const call of this.#session.open.values()) if (call.wait && call.items.length === 0) this.#giveUp(call);
     this.#pump();
   }
 
@@ -156,7 +155,7 @@ export class Protocol {
     if (this.#gone) return;
     const now = performance.now();
     if (now >= this.#session.stopAt)
-      this.#loseSession('no server answered in time to renew it', this.#session.leaseUntil ?? now);
+      this.#loseSession('no server answered in time to renew it', this.#session.killAt(now, notice_ms));
     this.#giveUpOverdue(now);
     if (this.#byeUntil !== null && this.#byeIsDone(now)) return this.#end();
     if (now >= this.#reach.pauseUntil) this.#sendIfDue(now);
@@ -165,18 +164,42 @@ export class Protocol {
 
   #sendIfDue(now: number): void {
     const session = this.#session;
-    const isBeat = now >= session.lastSentAt + this.#heartbeatMs;
-    const canTalk = now >= this.#talkAt && (this.#news || this.#unsent.canSend(this.#held) || this.#byeIsReady);
-    const isQuiet = this.#shouldListen && now >= this.#quietAt;
+    const isBeat = now >= this.#beatAt(now);
+    const canTalk = now >= this.#talkAt && (this.#news || this.#canReport || this.#byeIsReady);
+    const isQuiet = this.#shouldListen && now >= this.#pace.quietAt;
     if (!isBeat && !canTalk && !isQuiet) return;
+    if (this.#roaming.isOn(now)) {
+      if (this.#isBusyAlone && !isBeat) return;
+      for (const call of session.open.values()) this.#giveUp(call);
+      return this.#send(now, this.#unsent.take(this.#held, this.#caution.maxItems));
+    }
     if (session.open.size >= max_open_calls) {
       if (!isBeat) return;
       this.#giveUp(session.oldest as OpenCall);
     }
     // A call is answered when what it carries is applied: while slots are plenty, one that waits for work carries nothing.
-    const onlyListens = this.#mayWait && !session.listens && !this.#isShort;
+    const onlyListens = this.#mayWait && !session.listens && !this.#isShort && !this.#asksIfWell;
     this.#send(now, onlyListens ? [] : this.#unsent.take(this.#held, this.#caution.maxItems));
     if (onlyListens) this.#sendIfDue(now);
+  }
+
+  /** A call is open that is answered soon. */
+  get #isBusyAlone(): boolean {
+    return this.#session.open.size > 0 && !this.#session.listens;
+  }
+
+  /** When a call leaves whatever there is to say. */
+  #beatAt(now: number): number {
+    return this.#session.lastSentAt + beatMs(this.#heartbeatMs, this.#roaming.isOn(now) && this.#session.listens);
+  }
+
+  get #canReport(): boolean {
+    return this.#caution.maxItems > 0 && this.#unsent.canSend(this.#held);
+  }
+
+  /** What is unsent has to wait for the answer to a call that comes at once. */
+  get #asksIfWell(): boolean {
+    return this.#news && this.#caution.maxItems === 0;
   }
 
   get #mayWait(): boolean {
@@ -188,15 +211,20 @@ export class Protocol {
     return this.#session.open.size === 0 || (this.#mayWait && !this.#session.listens);
   }
 
-  /** So few slots are free that they may soon all be taken. */
+  /** Short: so few slots are free that they may soon all be taken. */
+  get #room(): Room {
+    if (this.#held.size >= this.#slots) return 'none';
+    return this.#held.size * 2 >= this.#slots ? 'short' : 'plenty';
+  }
+
   get #isShort(): boolean {
-    return this.#held.size * 2 >= this.#slots;
+    return this.#room !== 'plenty';
   }
 
   /** When the next call that says something may leave. */
   get #talkAt(): number {
     const at = this.#session.freeToTalkAt;
-    return this.#news || this.#isShort || this.#byeUntil !== null ? at : Math.max(at, this.#gatherUntil);
+    return this.#news || this.#isShort || this.#byeUntil !== null ? at : Math.max(at, this.#pace.gatherUntil);
   }
 
   get #byeIsReady(): boolean {
@@ -213,15 +241,26 @@ export class Protocol {
     const bye = this.#byeIsReady;
     // The first answer says how long the lease holds, so it must come at once; and an outcome waits for lines to arrive, a
     // handler for its checkpoint.
-    const reports =
-      items.some((item) => item.kind !== 'outcome') || (items.length > 0 && session.listens && !this.#isShort);
-    const wait = this.#mayWait && !reports;
-    if (this.#unsent.length === 0) this.#gatherUntil = 0;
+    const alone = this.#roaming.isOn(now);
+    const isPlenty = items.length > 0 && (session.listens || alone) && !this.#isShort;
+    const reports = isPlenty || items.some((item) => item.kind !== 'outcome');
+    const wait = this.#mayWait && !reports && !this.#asksIfWell;
+    if (this.#unsent.length === 0) this.#pace.gathered();
     const describes = this.#describe;
-    const lists = this.#listedTo === null || describes || bye || now >= this.#listedAt + this.#heartbeatMs;
+    const mustList = this.#listedTo === null || alone || describes || bye;
+    const lists = mustList || now >= this.#listedAt + this.#heartbeatMs;
     if (lists) this.#listedAt = now;
-    const terse = this.#listedTo !== null;
-    const call = session.begin({ sentAt: now, items, wait, bye, describes, lists, losses: this.#losses, terse });
+    const call = session.begin({
+      sentAt: now,
+      items,
+      wait,
+      busyUntil: busyUntil(now, { wait, reports: items.length > 0, alone, room: this.#room }),
+      bye,
+      describes,
+      lists,
+      losses: this.#losses,
+      terse: this.#listedTo !== null,
+    });
     for (const { key, kind } of items) {
       const run = this.#held.get(key);
       if (kind !== 'outcome' && run !== undefined) run.inFlight += 1;
@@ -254,6 +293,7 @@ export class Protocol {
       return this.#pump();
     }
     this.#heartbeatMs = answer.heartbeat_ms;
+    this.#roaming.answered(answer.server_id, { now: performance.now(), beside: session.open.size > 0 });
     this.#noteListed(call, answer);
     this.#concluded(call, true);
     this.#reach.answered(performance.now());
@@ -282,7 +322,8 @@ export class Protocol {
       const firstKey = this.#held.add(heard.leased, now, this.#options.stopGraceMs);
       this.#deps.toMain({ kind: 'runs', firstKey, body, at: sharedNow() });
     }
-    this.#planQuiet(call, heard, now);
+    const isIdle = heard.runs + answer.cancel.length + call.items.length === 0 && this.#session.open.size === 0;
+    this.#pace.answered({ ...call, isIdle, runs: heard.runs }, this.#room, now);
     for (const { run_id, lease_id, reason } of answer.cancel) {
       const run = this.#held.find({ run_id, lease_id });
       if (run === undefined || run.cancelTold || run.reported) continue;
@@ -315,15 +356,6 @@ export class Protocol {
     if (keys.length > 0) this.#deps.toMain({ kind: 'checkpoints_done', keys });
   }
 
-  /** When the next call that only waits may leave. */
-  #planQuiet(call: OpenCall, { answer, runs }: Heard, now: number): void {
-    const isIdle = runs + answer.cancel.length + call.items.length === 0 && this.#session.open.size === 0;
-    const isHasty = call.wait && isIdle && now - call.sentAt < this.#restMs + hasty_ms;
-    this.#restMs = isHasty ? Math.min(max_rest_ms, this.#restMs * 2 + 1) : 0;
-    const delay = this.#held.size >= this.#slots ? full_delay_ms : this.#isShort ? quiet_delay_ms : 0;
-    this.#quietAt = now + (runs > 0 ? delay : this.#restMs);
-  }
-
   /** What the call carried was taken, or is to be sent again. */
   #concluded(call: OpenCall, taken: boolean): void {
     for (const { key, kind } of call.items) {
@@ -337,13 +369,12 @@ export class Protocol {
       return this.#unsent.putBack(call.items);
     }
     this.#logsDone(call.items);
-    if (call.items.length > 0) this.#caution.taken(this.#unsent);
+    this.#caution.taken(call, this.#unsent);
   }
 
   #failed(session: Session, call: OpenCall, error: unknown): void {
     if (session !== this.#session || !session.open.delete(call.n)) return;
-    const failure =
-      error instanceof PunctualError ? error : new PunctualError('internal', { detail: String(error), cause: error });
+    const failure = error instanceof PunctualError ? error : unreadable(error);
     if (failure.code === 'session_lost') {
       this.#loseSession('the server has ended it', performance.now() + notice_ms);
       if (this.#byeUntil !== null) return this.#end();
@@ -355,7 +386,7 @@ export class Protocol {
     this.#reach.pause(failure, now);
     if (this.#caution.isSuspicious(failure)) {
       this.#tell({ type: 'call_refused', code: failure.code, message: failure.message });
-      const givenUp = this.#caution.refused(failure, call.items, this.#unsent, this.#held);
+      const givenUp = this.#caution.refused(failure, call.items, { unsent: this.#unsent, held: this.#held, now });
       this.#logsDone(givenUp);
       for (const { key, kind } of givenUp)
         if (kind === 'checkpoint')
@@ -449,11 +480,12 @@ export class Protocol {
   #setTimer(now: number): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     const session = this.#session;
-    const hasToSay = this.#news || this.#unsent.length > 0;
+    const hasToSay = this.#news || (this.#unsent.length > 0 && this.#caution.maxItems > 0);
+    const mayOpen = this.#roaming.isOn(now) ? !this.#isBusyAlone : session.open.size < max_open_calls;
     const sendAt = Math.min(
-      session.lastSentAt + this.#heartbeatMs,
-      hasToSay && session.open.size < max_open_calls ? this.#talkAt : Number.POSITIVE_INFINITY,
-      this.#shouldListen && session.open.size < max_open_calls ? this.#quietAt : Number.POSITIVE_INFINITY,
+      this.#beatAt(now),
+      hasToSay && mayOpen ? this.#talkAt : Number.POSITIVE_INFINITY,
+      this.#shouldListen && mayOpen ? this.#pace.quietAt : Number.POSITIVE_INFINITY,
     );
     const at = Math.min(
       Math.max(sendAt, this.#reach.pauseUntil),

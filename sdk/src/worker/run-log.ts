@@ -111,7 +111,11 @@ export class RunLog implements Log {
     this.#outbox.logs(this.#key, text);
   }
 
-  #add(kind: { level: LogLine['level']; stream?: LogStream }, message: string, fields?: Record<string, unknown>): void {
+  #add(
+    kind: { level: LogLine['level']; stream?: LogStream },
+    message: unknown,
+    fields?: Record<string, unknown>,
+  ): void {
     if (this.#closed) return;
     if (this.#charsOnTheWay + this.#chunkChars > max_run_chars || this.#room.chars > max_worker_chars) {
       this.#dropped += 1;
@@ -119,7 +123,8 @@ export class RunLog implements Log {
       return;
     }
     const redactor = this.#redactor();
-    const said = `${redactor.text(message)}${fields === undefined ? '' : ` ${shown(fields, redactor)}`}`;
+    // Handlers without types say anything.
+    const said = `${redactor.text(String(message))}${fields === undefined ? '' : ` ${shown(fields, redactor)}`}`;
     const text = storable(said, limits.max_log_line_chars);
     this.#lines.push({ at: this.#stamp(), ...kind, message: text });
     this.#chunkChars += text.length;

@@ -3,15 +3,14 @@
 import { randomUUID } from 'node:crypto';
 import type { Item } from './unsent.ts';
 
-/** A call that reports something and waits is taken to be through with its report, and to wait for work, after this long. */
-const parked_after_ms = 10;
-
 export interface OpenCall {
   n: number;
   sentAt: number;
   /** What it carries; kept until it is answered. */
   items: Item[];
   wait: boolean;
+  /** Before that the next one that says something does not leave. */
+  busyUntil: number;
   bye: boolean;
   /** It carries the description of the worker. */
   describes: boolean;
@@ -58,6 +57,11 @@ export class Session {
     return this.leaseUntil === null ? Number.POSITIVE_INFINITY : this.leaseUntil - this.#marginMs;
   }
 
+  /** When work that goes on although it should have stopped is to be killed, if it was told so now. */
+  killAt(now: number, noticeMs: number): number {
+    return Math.max(this.leaseUntil ?? now, now + Math.min(noticeMs, this.#marginMs));
+  }
+
   /** Whether a call is open that waits for work. */
   get listens(): boolean {
     for (const call of this.open.values()) if (call.wait) return true;
@@ -68,13 +72,10 @@ export class Session {
     return this.open.values().next().value;
   }
 
-  /** From when on no open call is still busy with what it carried, so that the next batch may leave. */
+  /** From when on the next call that says something may leave. */
   get freeToTalkAt(): number {
     let at = Number.NEGATIVE_INFINITY;
-    for (const call of this.open.values()) {
-      if (call.items.length > 0)
-        at = Math.max(at, call.wait ? call.sentAt + parked_after_ms : Number.POSITIVE_INFINITY);
-    }
+    for (const { busyUntil } of this.open.values()) at = Math.max(at, busyUntil);
     return at;
   }
 }

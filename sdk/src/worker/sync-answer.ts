@@ -1,6 +1,7 @@
 // The answer to a sync call, as bytes, read in two places: the protocol thread needs the leases, the main thread the grants.
 // A server that knows how sends both in parts of their own (contract/src/workers.ts); any other sends all in one.
 import type { Grant, OwnGrant, SharedGrant, SyncAnswer, SyncHead } from '@punctual/contract';
+import { PunctualError } from '@punctual/contract/plain';
 
 export interface SyncBody {
   bytes: Uint8Array;
@@ -67,4 +68,9 @@ function endOfHead(bytes: Uint8Array): number {
 
 function textOf(bytes: Uint8Array, from = 0, to = bytes.length): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8', from, to);
+}
+
+export function unreadable(cause: unknown): PunctualError {
+  const detail = `The answer cannot be read (${String(cause)}). Is a Punctual server there, or a proxy in between?`;
+  return new PunctualError('unreachable', { detail, cause });
 }

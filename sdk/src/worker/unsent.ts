@@ -1,6 +1,5 @@
 // What the protocol thread has to say and has not got an answer for: outcomes, chunks of log lines, checkpoints and progress,
 // as finished JSON, in the order in which they came. protocol.ts takes batches out and puts them back when a call fails.
-import { limits } from '@punctual/contract/plain';
 import type { HeldRuns } from './held.ts';
 
 /** Keeps a call, whose characters may take up to three bytes each, below the body limit of the server. */
@@ -38,6 +37,13 @@ export class Unsent {
     this.#items = kept.concat(this.#items);
   }
 
+  /** False when it is not here. */
+  remove(item: Item): boolean {
+    const place = this.#items.indexOf(item);
+    if (place !== -1) this.#items.splice(place, 1);
+    return place !== -1;
+  }
+
   clear(): Item[] {
     const items = this.#items;
     this.#items = [];
@@ -50,13 +56,13 @@ export class Unsent {
   }
 
   /** Takes what fits into one call, oldest first. */
-  take(held: HeldRuns, maxItems: number = limits.max_outcomes): Item[] {
+  take(held: HeldRuns, maxItems: number): Item[] {
     const taken: Item[] = [];
     const left: Item[] = [];
     let chars = 0;
     let full = false;
     for (const item of this.#items) {
-      full ||= taken.length > 0 && (taken.length >= maxItems || chars + item.text.length > max_call_chars);
+      full ||= taken.length >= maxItems || (taken.length > 0 && chars + item.text.length > max_call_chars);
       if (full || !isSendable(item, held)) {
         left.push(item);
       } else {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Grant } from '@punctual/contract';
 import { sharedNow } from './shared-clock.ts';
-import { Unstarted } from './unstarted.ts';
+import { max_turn_ms, Unstarted } from './unstarted.ts';
 
 const grant = (run_id: string) => ({ run_id }) as Grant;
 
@@ -37,4 +37,23 @@ test('those without a slot get one in their order, and all are given back at onc
     [4, 3],
   );
   assert.deepEqual([unstarted.shift(), unstarted.takeAll()], [null, []]);
+});
+
+test('after one that blocks others start in a later turn, in their order, unless they are taken meanwhile', async () => {
+  const started: number[] = [];
+  await new Promise<void>((resolve) => {
+    const unstarted = new Unstarted((key) => {
+      started.push(key);
+      if (key === 4) resolve();
+      if (key !== 1) return;
+      // What was told while it blocks.
+      setImmediate(() => unstarted.take(2));
+      const until = performance.now() + max_turn_ms + 1;
+      while (performance.now() < until);
+    });
+    const at = sharedNow();
+    for (const key of [1, 2, 3, 4]) unstarted.holdUntil(at, key, grant(`r${key}`));
+    assert.ok(unstarted.isLate);
+  });
+  assert.deepEqual(started, [1, 3, 4]);
 });

@@ -1,7 +1,14 @@
-// Runs that a worker holds and has not started: those whose time has not come yet, and those for which no slot is free, which
-// happens only when handlers outlive their runs. worker.ts owns it.
+// Runs that a worker holds and has not started: those whose time has not come yet, those that have to wait because handlers
+// block, and those for which no slot is free, which happens only when handlers outlive their runs. worker.ts owns it.
+//
+// Of those whose time has come as many start in one turn of the event loop as start in a moment. What was told meanwhile, such
+// as that a run is cancelled or that its lease is lost, is heard before the next.
+import { performance } from 'node:perf_hooks';
 import type { Grant } from '@punctual/contract';
 import { sharedNow } from './shared-clock.ts';
+
+/** Runs start one after the other for so long before others have their turn: many quick ones, one that blocks. */
+export const max_turn_ms = 20;
 
 export interface UnstartedRun {
   key: number;
@@ -32,14 +39,22 @@ export class Unstarted {
     this.#timer = setTimeout(() => this.#startDue(), Math.max(0, Math.ceil(at - sharedNow())));
   }
 
+  /** Some whose time has come have not started. */
+  get isLate(): boolean {
+    return this.#timerAt <= sharedNow();
+  }
+
   #startDue(): void {
     const now = sharedNow();
+    const until = performance.now() + max_turn_ms;
     const due = [...this.#early].filter(([, { startAt }]) => startAt <= now);
     due.sort(([aKey, a], [bKey, b]) => a.startAt - b.startAt || aKey - bKey);
-    for (const [key] of due) this.#early.delete(key);
     this.#timerAt = Number.POSITIVE_INFINITY;
+    for (const [key, { run }] of due) {
+      if (this.#early.delete(key)) this.#onTime(key, run);
+      if (performance.now() > until) break;
+    }
     if (this.#early.size > 0) this.#setTimer(Math.min(...[...this.#early.values()].map(({ startAt }) => startAt)));
-    for (const [key, { run }] of due) this.#onTime(key, run);
   }
 
   /** Until a slot is free. */

@@ -1,6 +1,7 @@
 // Worker: takes runs from a Punctual server and gives them to handlers. The handlers run here, in the main thread; the
 // protocol runs in a thread of its own (protocol.ts), so that a handler that blocks the event loop cannot stop heartbeats.
 // `start()` takes work until `stop()`, which waits for what is running and then says goodbye.
+import { performance } from 'node:perf_hooks';
 import { Worker as Thread } from 'node:worker_threads';
 import type { Executor, Grant, RunArtifact, WorkerDescription } from '@punctual/contract';
 import type { ArtifactSource } from '../artifact-source.ts';
@@ -21,7 +22,7 @@ import { type Secrets, secretsOf } from './secrets.ts';
 import { sharedNow } from './shared-clock.ts';
 import { drainOnSignals } from './signals.ts';
 import { readGrants, readLeases } from './sync-answer.ts';
-import { Unstarted } from './unstarted.ts';
+import { max_turn_ms, Unstarted } from './unstarted.ts';
 
 const default_stop_grace_ms = 10_000;
 /** What the protocol thread makes is soon garbage. With room for 48 MB of it a busy worker takes a fifth more memory, for no gain. */
@@ -271,12 +272,17 @@ export class Worker {
     this.#begin(message, runs);
   }
 
+  /** Those that came a while ago, because handlers block, wait for a later turn: what was told meanwhile is heard first. */
   #begin({ firstKey, at }: NewRuns, runs: Grant[]): void {
     let key = firstKey;
+    // The clock of this thread costs a third of the one that threads share.
+    const until = performance.now() + at + max_turn_ms - sharedNow();
+    let isLate = this.#unstarted.isLate;
     for (const run of runs) {
+      isLate ||= performance.now() > until;
       if (this.#draining) this.#outbox.outcome(key, releasedText(run));
-      else if (run.start_in_ms !== undefined && at + run.start_in_ms > sharedNow())
-        this.#unstarted.holdUntil(at + run.start_in_ms, key, run);
+      else if (isLate || (run.start_in_ms !== undefined && at + run.start_in_ms > sharedNow()))
+        this.#unstarted.holdUntil(at + (run.start_in_ms ?? 0), key, run);
       else this.#startOrQueue(key, run);
       key += 1;
     }

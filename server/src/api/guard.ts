@@ -6,6 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Budgets, Verdict } from '../access/budgets.ts';
 import { type Caller, localAdmin, stranger } from '../access/caller.ts';
 import type { Keyring } from '../access/keyring.ts';
+import { httpDate } from '../base/clock.ts';
 import type { Config } from '../config.ts';
 import type { Answering, Asked } from './asked.ts';
 import { sessionOf } from './cookies.ts';
@@ -23,7 +24,8 @@ export function guardDoor(app: FastifyInstance, guards: Guards): void {
     reply
       .header('x-content-type-options', 'nosniff')
       .header('referrer-policy', 'no-referrer')
-      .header('x-request-id', request.id);
+      .header('x-request-id', request.id)
+      .header('date', httpDate());
     try {
       const admitted = admit(request, reply, guards);
       if (admitted === null) done();

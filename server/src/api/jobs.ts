@@ -12,6 +12,7 @@ import {
 } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import type { Caller } from '../access/caller.ts';
+import { timeMs } from '../base/clock.ts';
 import { idFromKey, jobIdOfFirstRun, kindOf, segmentOf, timeOf } from '../base/ids.ts';
 import { hidden, type Show, type Vault } from '../base/vault.ts';
 import type { SubmitKey } from '../dispatch/submit.ts';
@@ -50,7 +51,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
   ): Promise<PreparedJob> => ({ ...job, schedule: await prepareIt(job.schedule_type, body) });
 
   registerQuick(app, jobRoutes.createJob, async ({ body, headers, caller, request, reply }) => {
-    const prepared = prepare(prepareJob(body, Date.now(), defaultPriority));
+    const prepared = prepare(prepareJob(body, timeMs(), defaultPriority));
     const job = isRecurring(prepared) ? await withSchedule(prepared, body) : prepared;
     const hashes = hasherOf(vault, [job]);
     const chosen = chosenId(headers['idempotency-key'], segments);
@@ -104,7 +105,7 @@ export function registerJobs(app: FastifyInstance, parts: ApiParts): void {
 
   register(app, jobRoutes.updateJob, async ({ params: { job_id }, body, headers, request, reply }) => {
     requireJobId(job_id, segments);
-    const update = prepare(prepareUpdate(body, Date.now()));
+    const update = prepare(prepareUpdate(body, timeMs()));
     const ifVersion = versionOf(headers['if-match']);
     const before = await findJob(job_id);
     if (body.payload !== undefined && before.encrypted === true && before.begins !== undefined) throw keepsWorkflow();
@@ -223,7 +224,7 @@ function prepareBulk(
 ): PreparedJob[] {
   const errors: FieldError[] = [];
   const jobs: PreparedJob[] = [];
-  const now = Date.now();
+  const now = timeMs();
   for (const [i, job] of given.entries()) {
     const wrong = checkJob(job);
     const prepared = wrong.length > 0 ? { refused: wrong } : prepareJob(job, now, defaultPriority);
@@ -245,7 +246,7 @@ function prepareBulk(
   });
 }
 
-/** How far behind and ahead of our clock the time in an id may be that was chosen elsewhere: lists go by that time. */
+/** How far behind and ahead of the time an id may be that was chosen elsewhere: lists go by that time. */
 const oldestIdMs = 10 * 60_000;
 const newestIdMs = 60_000;
 
@@ -253,9 +254,9 @@ const newestIdMs = 60_000;
 function chosenId(key: string | undefined, segments: number): { job_id: string } | null {
   const job_id = key === undefined ? null : idFromKey(key, segments);
   if (job_id === null) return null;
-  const aheadMs = timeOf(job_id) - Date.now();
+  const aheadMs = timeOf(job_id) - timeMs();
   if (aheadMs <= newestIdMs && aheadMs >= -oldestIdMs) return { job_id };
-  const detail = `The time in the id that was chosen for this job is ${Math.round(aheadMs / 1000)} s off the clock of this server.`;
+  const detail = `The time in the id that was chosen for this job is ${Math.round(aheadMs / 1000)} s off.`;
   throw new PunctualError('invalid_input', { detail, errors: [{ path: 'idempotency-key', message: detail }] });
 }
 

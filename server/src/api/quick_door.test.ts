@@ -6,6 +6,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { test } from 'node:test';
 import type { Route } from '@punctual/contract';
+import { BodyRoom } from './body_room.ts';
 import { QuickDoor, type TextAnswer } from './quick_door.ts';
 
 /** `respondAtOnce`: requests are not kept until they are let be answered. */
@@ -16,6 +17,7 @@ async function open(idleMs: number, respondAtOnce: (() => string) | null = null)
     parse: (text) => text,
     explain: () => ({ status: 500, text: '', type: 'text/plain' }),
     onAnswered: () => {},
+    room: new BodyRoom(1024 * 1024),
     idleMs,
   });
   const respond = (body: string) =>

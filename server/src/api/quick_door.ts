@@ -18,6 +18,7 @@ import { type Caller, stranger } from '../access/caller.ts';
 import { httpDate, monotonicMs } from '../base/clock.ts';
 import { newRequestId } from '../base/ids.ts';
 import type { Answering, Asked } from './asked.ts';
+import type { BodyRoom } from './body_room.ts';
 import { type PlainRequest, readPlainRequest, unfinished } from './plain_request.ts';
 
 /** An answer that is text already. */
@@ -42,6 +43,8 @@ export interface QuickDoorParts {
   explain: (error: unknown, asked: Asked, answering: Answering) => TextAnswer & { status: number };
   /** Told of each answer. */
   onAnswered: (config: FastifyContextConfig, status: number, seconds: number) => void;
+  /** Where bodies are until they are answered. */
+  room: BodyRoom;
   /** How long a connection may be idle. */
   idleMs: number;
 }
@@ -173,18 +176,23 @@ export class QuickDoor {
     const exchange: Exchange = { answer: null };
     guest.open.push(exchange);
     const begun = monotonicMs();
-    const { admit, parse, explain, onAnswered } = this.#parts;
+    const { admit, parse, explain, onAnswered, room } = this.#parts;
     const asked = new QuickRequest(plain, config, guest.socket.remoteAddress ?? '');
     const answering = new Headers(asked.id);
     let status = route.success;
     let answer: TextAnswer;
+    let held = 0;
     try {
       const admitted = admit(asked, answering);
       if (admitted !== null) await admitted;
+      room.take(plain.body.length);
+      held = plain.body.length;
       asked.body = parse(plain.body);
       answer = await respond(asked, answering);
     } catch (error) {
       ({ status, ...answer } = explain(error, asked, answering));
+    } finally {
+      room.give(held);
     }
     exchange.answer = { status, headers: answering.text, text: answer.text, type: answer.type };
     this.#writeSoon(guest);

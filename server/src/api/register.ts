@@ -56,10 +56,15 @@ export function register<R extends Route>(app: FastifyInstance, route: R, handle
     url: route.path.replace(/\{(\w+)\}/g, ':$1'),
     config: configOf(route),
     handler: async (request, reply) => {
-      const answer = await respond(request, reply);
-      if (answer === streamed) return reply;
-      reply.code(route.success).header('content-type', answer.type);
-      return reply.send(answer.text);
+      request.isHandled = true;
+      try {
+        const answer = await respond(request, reply);
+        if (answer === streamed) return reply;
+        reply.code(route.success).header('content-type', answer.type);
+        return reply.send(answer.text);
+      } finally {
+        request.letGo();
+      }
     },
   });
 }

@@ -1,4 +1,5 @@
-// The HTTP server: limits, safety of the door, and all routes. The order of a request: who and whether (guard.ts), body,
+// The HTTP server: limits, safety of the door, and all routes. The order of a request: who and whether (guard.ts), is there room
+// for its body (body_room.ts), body,
 // schema, whose rows (own.ts), handler, audit log; every error leaves through errors.ts.
 import { limits } from '@punctual/contract';
 import type { AddressRules } from '@punctual/contract/outgoing';
@@ -29,6 +30,7 @@ import { registerAlerts } from './alerts.ts';
 import { registerArtifacts } from './artifacts.ts';
 import { registerAudit } from './audit.ts';
 import { registerBackfills } from './backfills.ts';
+import { BodyRoom, limitBodies } from './body_room.ts';
 import { registerDashboard } from './dashboard.ts';
 import { registerDeadLetters } from './dead_letters.ts';
 import { answerErrors, explainError } from './errors.ts';
@@ -107,6 +109,8 @@ export interface ApiParts {
 export interface Api {
   listen(host: string, port: number): Promise<string>;
   close(): Promise<void>;
+  /** Bytes of requests that are not answered yet. */
+  readonly openBodyBytes: number;
 }
 
 /** A request that has not arrived whole by then is a broken or hostile client. */
@@ -127,12 +131,15 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
   app.decorateRequest('isRecorded', false);
   app.decorate('door', { db: parts.db, segments: parts.segments });
   guardDoor(app, parts);
+  const room = new BodyRoom(parts.config.max_open_body_mb * 1024 * 1024);
+  limitBodies(app, room);
   const onAnswered = measure(app, parts);
   const quickDoor = new QuickDoor({
     admit: (asked, answering) => admit(asked, answering, parts),
     parse,
     explain: (error, asked, answering) => explainError(error, asked, answering, parts.log),
     onAnswered,
+    room,
     idleMs: app.server.keepAliveTimeout,
   });
   app.decorate('quickDoor', quickDoor);
@@ -170,6 +177,9 @@ export function openApi(given: Omit<ApiParts, 'allSegments'>): Api {
       return `http://${name}:${typeof address === 'object' ? (address?.port ?? port) : port}`;
     },
     close: () => app.close(),
+    get openBodyBytes() {
+      return room.held;
+    },
   };
 }
 

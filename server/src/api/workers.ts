@@ -25,7 +25,11 @@ export function registerWorkers(app: FastifyInstance, { db, sync, announcer, key
     entitled.signal.addEventListener('abort', () => closed.abort());
     try {
       const parts = request.headers.accept?.includes(twoPartType) === true ? 2 : 1;
-      const answer = await sync.call(params.worker_id, body, { closed: closed.signal, parts });
+      const answer = await sync.call(params.worker_id, body, {
+        closed: closed.signal,
+        parts,
+        onApplied: request.letGo,
+      });
       if (entitled.signal.aborted) throw new PunctualError('key_invalid');
       return parts === 1 ? new RawText(answer) : new RawText(answer, twoPartType);
     } finally {

@@ -14,6 +14,7 @@ import {
 } from '@punctual/contract';
 import type { FastifyInstance } from 'fastify';
 import type { Caller } from '../access/caller.ts';
+import { timeMs } from '../base/clock.ts';
 import { kindOf, newId, segmentOf } from '../base/ids.ts';
 import { hidden, type Show, type Vault } from '../base/vault.ts';
 import { artifactsOf } from '../rules/artifacts.ts';
@@ -91,7 +92,7 @@ export function registerWorkflows(app: FastifyInstance, parts: ApiParts): void {
     compile({ steps, encrypted: rest.encrypted === true });
     requireFlat(input, 'input');
     const prepared = accepted(
-      prepareJob({ ...rest, name, type: 'workflow' }, Date.now(), (queue) => flow.table.defaultPriority(queue)),
+      prepareJob({ ...rest, name, type: 'workflow' }, timeMs(), (queue) => flow.table.defaultPriority(queue)),
     );
     const whole = { steps, ...(input === undefined ? {} : { input }) };
     const text = JSON.stringify({ kind: 'workflow', ...whole });

@@ -5,6 +5,7 @@
 // So the segment of a job, a run and everything that belongs to it is known from its id, without a routing table. The
 // first run of a job bears the job's id with another kind: it is found without an index by job.
 import { randomBytes, randomFillSync, randomUUID } from 'node:crypto';
+import { timeMs } from './clock.ts';
 
 export const idKinds = {
   job: 0,
@@ -75,7 +76,7 @@ export function inSegment(id: string, segment: number): string {
   return id.slice(0, 33) + (segment | 0x1000).toString(16).slice(1);
 }
 
-/** Milliseconds since 1970 at which the id was made, by the clock of its maker. */
+/** Milliseconds since 1970 at which the id was made, as far as its maker knew the time. */
 export function timeOf(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
@@ -144,7 +145,7 @@ function tail(kind: IdKind, segment: number): string {
 
 /** The time in hex; the counter keeps the ids of one process in order within a millisecond, and when the clock steps back. */
 function tick(): string {
-  const now = Date.now();
+  const now = timeMs();
   if (now > lastMs) {
     lastMs = now;
     counter = 0;

@@ -1,6 +1,6 @@
 // What the server counts, in base units and with few labels; GET /metrics shows it and docs/metrics.md is made from it. One
 // registry per server. Whoever reads it waits for nothing: figures of the whole house are those last read (dispatch/figures.ts).
-import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { DatabaseClock } from './database_clock.ts';
 import { FewLabels } from './few_labels.ts';
 import { FastHistogram, type Series } from './histogram.ts';
@@ -17,6 +17,16 @@ export function openMetrics(readings: Readings) {
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   registerReadings(registry, readings);
+  const databaseClock = new DatabaseClock();
+  const clockAhead = new Gauge({
+    name: 'punctual_machine_clock_ahead_seconds',
+    help: "The clock of the server's machine less the database's, by which everything goes but the times in logs",
+    registers: [],
+    collect() {
+      this.set(databaseClock.machineAheadMs() / 1_000);
+    },
+  });
+  registry.registerMetric(clockAhead);
   const counter = (name: string, help: string): Counter => new Counter({ name, help, registers });
   const by = <Label extends string>(label: Label, name: string, help: string): Counter<Label> =>
     new Counter({ name, help, labelNames: [label], registers });
@@ -24,7 +34,7 @@ export function openMetrics(readings: Readings) {
     new Histogram({ name, help, buckets, registers });
   return {
     registry,
-    databaseClock: new DatabaseClock(),
+    databaseClock,
     jobsCreated: counter('punctual_jobs_created_total', 'Jobs created'),
     submitBatch: histogram('punctual_submit_batch_jobs', 'Jobs written in one statement', batch),
     runsStarted: counter('punctual_runs_started_total', 'Runs leased to workers'),
@@ -40,6 +50,10 @@ export function openMetrics(readings: Readings) {
     runsDropped: counter('punctual_runs_dropped_total', 'Due runs that a gate dropped'),
     runsReaped: counter('punctual_runs_reaped_total', 'Runs taken back from lost workers'),
     runsGivenBack: counter('punctual_runs_given_back_total', 'Grants that never reached their worker'),
+    workersReturned: counter(
+      'punctual_workers_returned_total',
+      'Times a worker came back that had called another server meanwhile; many: its calls go from server to server, which costs a comparison with the book each',
+    ),
     leaseLost: counter('punctual_lease_lost_total', 'Writes refused because the lease had moved on'),
     workersLost: counter('punctual_workers_lost_total', 'Workers that did not renew their lease'),
     occurrences: by(

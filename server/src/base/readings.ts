@@ -11,6 +11,7 @@ export interface Readings {
   idleSlots: () => number;
   connectedWorkers: () => number;
   waitingSubmits: () => number;
+  openBodyBytes: () => number;
   waitingForLimit: () => number;
   alertsFiring: () => number;
   /** Connections of the pool. */
@@ -42,6 +43,7 @@ export const noReadings: Readings = {
   idleSlots: () => 0,
   connectedWorkers: () => 0,
   waitingSubmits: () => 0,
+  openBodyBytes: () => 0,
   waitingForLimit: () => 0,
   alertsFiring: () => 0,
   pool: () => ({ total: 0, idle: 0, waiting: 0 }),
@@ -66,6 +68,7 @@ export function registerReadings(registry: Registry, readings: Readings): void {
   gauge('punctual_idle_slots', 'Free slots of the workers connected to this server', readings.idleSlots);
   gauge('punctual_connected_workers', 'Workers connected to this server', readings.connectedWorkers);
   gauge('punctual_waiting_submits', 'Jobs in memory that are being written', readings.waitingSubmits);
+  gauge('punctual_open_body_bytes', 'Bytes of requests that are not answered yet', readings.openBodyBytes);
   gauge(
     'punctual_runs_waiting_for_limit',
     'Due runs that wait for room under a key or a fair share',

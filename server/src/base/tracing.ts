@@ -18,6 +18,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { isTracing, ownTrace, parseTraceparent, type TraceContext, traceparentText } from '@punctual/contract';
+import { timeMs } from './clock.ts';
 
 /** Ids that the next span gets instead of random ones; the program's generator of ids asks here first. */
 export const presetIds: { traceId: string | undefined; spanId: string | undefined } = {
@@ -83,7 +84,7 @@ export interface WaitedRun {
 
 /** Notes that a run has waited and starts now, where spans are made; answers what its worker is to know. */
 export function noteWait(run: WaitedRun): string {
-  const now = Date.now();
+  const now = timeMs();
   const due = Math.min(Date.parse(run.due_at), now);
   const attributes = attributesOf(run);
   const from = parseTraceparent(run.traceparent) ?? ownRoot(run, due, attributes);

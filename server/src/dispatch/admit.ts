@@ -130,17 +130,25 @@ export class Admitter {
     const { db, lanes, metrics } = this.#parts;
     const news = this.#news.get(segment);
     this.#news.delete(segment);
-    await lanes.ensureTwins();
-    const deep = this.#isDeep(segment);
-    if (deep) this.#deepAt.set(segment, monotonicMs() + this.#parts.pollIntervalMs);
-    const done = await admitRuns(db, {
-      segment,
-      entries: this.#entriesOf(segment, deep),
-      fair: this.#fair,
-      left: [...(news?.left ?? [])],
-      keys: [...(news?.keys ?? [])],
-      limit: maxBatch,
-    });
+    let done: Awaited<ReturnType<typeof admitRuns>>;
+    try {
+      await lanes.ensureTwins();
+      const deep = this.#isDeep(segment);
+      if (deep) this.#deepAt.set(segment, monotonicMs() + this.#parts.pollIntervalMs);
+      done = await admitRuns(db, {
+        segment,
+        entries: this.#entriesOf(segment, deep),
+        fair: this.#fair,
+        left: [...(news?.left ?? [])],
+        keys: [...(news?.keys ?? [])],
+        limit: maxBatch,
+      });
+    } catch (error) {
+      // What nobody could act on is still news, and perhaps so is what lies below the mark.
+      if (news !== undefined) this.#remember(segment, news);
+      this.#deepAt.delete(segment);
+      throw error;
+    }
     for (const { lane_id, seq } of done.taken) this.#lowWater.taken(segment, lane_id, seq);
     metrics.runsAdmitted.inc(done.admitted);
     if (done.admitted > 0) {
@@ -170,9 +178,7 @@ export class Admitter {
       if (holds) this.#held.add(segment);
       else this.#held.delete(segment);
       if (keys.length === 0 && left.length === 0) continue;
-      const news = this.#newsOf(segment);
-      for (const key of keys) news.keys.add(key);
-      for (const runId of left) news.left.add(runId);
+      this.#remember(segment, { left: new Set(left), keys: new Set(keys) });
       this.onWake([segment]);
     }
     if (begun > this.#pruneAt) {
@@ -198,6 +204,12 @@ export class Admitter {
     this.#parts.lanes.setFair(new Set(this.#fair.keys()));
     this.onWake(this.#parts.segments);
     return true;
+  }
+
+  #remember(segment: number, { left, keys }: News): void {
+    const news = this.#newsOf(segment);
+    for (const runId of left) news.left.add(runId);
+    for (const key of keys) news.keys.add(key);
   }
 
   #newsOf(segment: number): News {

@@ -103,9 +103,14 @@ export class Announcer {
     return monotonicMs() - this.#heardAt > forgetAfterMs;
   }
 
+  /** What was to be said is said: of runs that were given back last nobody else knows. */
   async stop(): Promise<void> {
-    if (this.#timer !== null) clearTimeout(this.#timer);
     await this.#listening.stop();
+    if (this.#timer !== null) {
+      clearTimeout(this.#timer);
+      await this.#send();
+    }
+    if (this.#timer !== null) clearTimeout(this.#timer);
     await this.#client?.end().catch(() => {});
   }
 

@@ -38,7 +38,15 @@ export class Breakers {
     if (!flow.table.hasBreakers) return;
     const counts = [...this.#counts.values()];
     this.#counts = new Map();
-    if (counts.length > 0) await addCounts(db, counts);
+    try {
+      if (counts.length > 0) await addCounts(db, counts);
+    } catch (error) {
+      for (const { type, succeeded, failed } of counts) {
+        this.note(type, true, succeeded);
+        this.note(type, false, failed);
+      }
+      throw error;
+    }
     for (const breaker of await readBreakers(db)) await this.#judge(breaker);
   }
 
@@ -52,9 +60,10 @@ export class Breakers {
     onMoved();
   }
 
-  /** Only a server that could start a run now takes the right to. */
+  /** Only a server that could start a run now takes the right to; an operator's word is not overruled. */
   async #probe(breaker: BreakerRow): Promise<void> {
     const { db, claimer } = this.#parts;
+    if (breaker.closed_by_hand) return;
     if (!claimer.couldStart(breaker.type) || !(await beginProbe(db, breaker))) return;
     const runId = await claimer.startOne(breaker.type);
     if (runId !== null) await noteProbe(db, breaker.type, runId);

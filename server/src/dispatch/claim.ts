@@ -17,8 +17,9 @@ import { claimKeyed } from '../store/claim_keyed.ts';
 import { claimLimited } from '../store/claim_limited.ts';
 import type { Database } from '../store/database.ts';
 import type { Lane, Lanes } from '../store/lanes.ts';
+import { DeepLooks } from './deep_looks.ts';
 import type { Flow } from './flow.ts';
-import { compareSoon, Granter } from './grant.ts';
+import { Granter } from './grant.ts';
 import { HotSegments } from './hot_segments.ts';
 import { LowWater } from './low_water.ts';
 import {
@@ -31,7 +32,8 @@ import {
   serveLanes,
   serves,
 } from './served_lanes.ts';
-import { freeSlots, type Session, slotsAhead } from './sessions.ts';
+import { doubt, type Session } from './sessions.ts';
+import { doubtAll, freeSlots, release, releaseAll, slotsAhead, takeSlots } from './slots.ts';
 import type { Starts } from './starts.ts';
 
 export interface ClaimerOptions {
@@ -58,8 +60,6 @@ const maxClaims = 3;
 const maxClaimRuns = 500;
 /** Checkpoints that one claim may bring: an answer must stay well below what a worker reads. */
 const maxKeptBytes = 16 * 1024 * 1024;
-const restFactor = 200;
-const maxRestMs = 30_000;
 /** Units of a rate are taken in portions of at least so long. */
 const minRefillMs = 10;
 
@@ -70,9 +70,7 @@ interface Group {
   served: { of: string; lanes: ServedLanes };
   hot: HotSegments;
   /** Segments whose next claim looks from the start, also for rows that committed late, below the mark. */
-  deep: Set<number>;
-  /** Segments that were looked through from the start: how many ms that took, and before when not to do it again. */
-  looked: Map<number, { ms: number; restUntil: number }>;
+  deep: DeepLooks;
   /** Segments in which more was waiting than could be claimed. */
   behind: Set<number>;
   /** Segments in which a limit left no room. */
@@ -87,10 +85,15 @@ interface Taken {
   left: number | null;
 }
 
-export interface Reservation {
-  session: Session;
-  count: number;
+/** A lease that is being made, for slots that are kept free for it. */
+interface Lease {
   lease_id: string;
+  /** It is made, or never will be: its slots are free, or taken by what it brought. A second time this does nothing. */
+  free: () => void;
+}
+
+export interface Reservation extends Lease {
+  session: Session;
   /** By these rules the lane was open. */
   by: FlowTable;
   /** What is leased may be so before its time. */
@@ -103,6 +106,9 @@ export class Claimer {
   readonly #groups = new Map<string, Group>();
   readonly #lowWater = new LowWater();
   readonly #granter: Granter;
+  /** Leases that are being made: the book may show them before this server knows what they brought. */
+  readonly #underWay = new Set<string>();
+  readonly #work = new Set<Promise<unknown>>();
   #claims = 0;
   #turn = 0;
   #swept = 0;
@@ -112,7 +118,13 @@ export class Claimer {
 
   constructor(options: ClaimerOptions) {
     this.#options = options;
-    this.#granter = new Granter({ ...options, onPutBack: (segment) => this.wake([segment], { late: true }) });
+    this.#granter = new Granter({
+      ...options,
+      onPutBack: (segment, astray) => {
+        for (const { run } of astray) this.#lowWater.putBack(segment, run.lane_id, Number(run.fence));
+        this.wake([segment], { late: true });
+      },
+    });
     this.#all = Array.from({ length: options.segments }, (_, i) => i);
   }
 
@@ -131,8 +143,7 @@ export class Claimer {
         sessions: new Set(),
         served: { of: '', lanes: noLanes },
         hot: new HotSegments(this.#all),
-        deep: new Set(this.#all),
-        looked: new Map(),
+        deep: new DeepLooks(this.#all),
         behind: new Set(),
         starved: new Set(),
       };
@@ -149,14 +160,13 @@ export class Claimer {
 
   /** There may be ready runs in these segments: of this lane when it is known, else of any; `late` ones below the mark too. */
   wake(segments: Iterable<number>, { lane, late = false }: { lane?: number | undefined; late?: boolean } = {}): void {
-    const now = monotonicMs();
     for (const group of this.#groups.values()) {
       const rank = lane === undefined ? 0 : this.#servedBy(group).rankOf.get(lane);
       if (rank === undefined) continue;
       for (const segment of segments) {
         if (segment >= this.#options.segments) continue;
         group.hot.wake(segment, rank);
-        if (late && now >= (group.looked.get(segment)?.restUntil ?? 0)) group.deep.add(segment);
+        if (late) group.deep.want(segment);
       }
     }
     this.run();
@@ -194,25 +204,51 @@ export class Claimer {
     for (const group of this.#groups.values()) {
       while (!group.hot.idle) {
         if (this.#stopped || this.#claims >= maxClaims) return;
-        const slots = takeSlots(group.sessions);
+        const slots = takeSlots(group.sessions, maxClaimRuns);
         if (slots.length === 0) break;
         const next = group.hot.next();
         if (next === null) {
-          release(slots);
+          releaseAll(slots);
           break;
         }
         this.#claims++;
-        void this.#claim(group, next, slots).then((rank) => {
-          this.#claims--;
-          group.hot.ended(next.segment, rank);
-          this.run();
-        });
+        this.#do(
+          this.#claim(group, next, slots).then((rank) => {
+            this.#claims--;
+            group.hot.ended(next.segment, rank);
+            this.run();
+          }),
+        );
       }
     }
   }
 
   stop(): void {
     this.#stopped = true;
+  }
+
+  /** Nothing is claimed any more, and what was has been sent to its sessions or put back. */
+  async ended(): Promise<void> {
+    while (this.#work.size > 0) await Promise.allSettled(this.#work);
+  }
+
+  #do(work: Promise<unknown>): void {
+    this.#work.add(work);
+    void work.finally(() => this.#work.delete(work));
+  }
+
+  /** The leases that are being made. */
+  get underWay(): ReadonlySet<string> {
+    return this.#underWay;
+  }
+
+  #lease(onFree: () => void): Lease {
+    const lease_id = newToken();
+    this.#underWay.add(lease_id);
+    const free = (): void => {
+      if (this.#underWay.delete(lease_id)) onFree();
+    };
+    return { lease_id, free };
   }
 
   /**
@@ -232,21 +268,22 @@ export class Claimer {
       }
     }
     if (idle === null) return null;
-    idle.reserved += count;
-    return { session: idle, count, lease_id: newToken(), by: this.#options.flow.table, ahead };
+    const session: Session = idle;
+    session.reserved += count;
+    const lease = this.#lease(() => release(session, count));
+    return { ...lease, session, by: this.#options.flow.table, ahead };
   }
 
-  /** Ends a reservation and sends what was leased under it. */
-  handOver({ session, count, lease_id, by, ahead }: Reservation, runs: readonly ClaimedRun[]): void {
-    session.reserved -= count;
+  /** Sends what was leased under a reservation. */
+  handOver({ session, lease_id, free, by, ahead }: Reservation, runs: readonly ClaimedRun[]): void {
     this.#options.metrics.runsHandedOver.inc(runs.length);
-    void this.#granter.grant(runs, { lease_id, slots: [session], by, ahead });
+    this.#do(this.#granter.grant(runs, { lease_id, free, slots: [session], by, ahead }));
   }
 
   /** The statement failed, or unless we are certain, seemed to: what it may have leased is found in the book. */
-  abandon({ session, count }: Reservation, certain: boolean): void {
-    session.reserved -= count;
-    if (!certain) compareSoon(session);
+  abandon({ session, free }: Reservation, certain: boolean): void {
+    free();
+    if (!certain) doubt(session);
   }
 
   /**
@@ -260,19 +297,19 @@ export class Claimer {
     for (const group of this.#groups.values()) {
       const lanes = [...this.#servedBy(group).free].map((lane_id) => ({ lane_id, after: 0 }));
       if (this.#stopped || group.behind.size > 0 || lanes.length === 0) continue;
-      const slots = takeSlots(group.sessions, ahead ? slotsAhead : freeSlots);
+      const slots = takeSlots(group.sessions, maxClaimRuns, ahead ? slotsAhead : freeSlots);
       if (slots.length === 0) continue;
-      const lease_id = newToken();
+      const { lease_id, free } = this.#lease(() => releaseAll(slots));
       const by = this.#options.flow.table;
       try {
         const order = { segment, lanes, slots, lease_id };
         const runs = await this.#withKept(segment, await claimRuns(this.#options.db, order, { aheadMs }));
-        release(slots);
         taken += runs.length;
         this.#options.onClaimed?.(segment, runs);
-        await this.#granter.grant(runs, { lease_id, slots, by, ahead });
+        await this.#granter.grant(runs, { lease_id, free, slots, by, ahead });
       } catch (error) {
-        this.#claimFailed(slots);
+        free();
+        doubtAll(slots);
         throw error;
       }
     }
@@ -287,7 +324,7 @@ export class Claimer {
     return false;
   }
 
-  /** Has somebody here a free slot for this type, whatever its gate says? */
+  /** Has somebody here a free slot for this type, whatever the gate of the type says? */
   couldStart(type: string): boolean {
     return this.#idleFor(type) !== null;
   }
@@ -300,15 +337,15 @@ export class Claimer {
     const slots = [session];
     for (const segment of this.#all) {
       session.reserved++;
-      const lease_id = newToken();
+      const { lease_id, free } = this.#lease(() => releaseAll(slots));
       try {
         const order = { segment, lanes, slots, lease_id };
         const runs = await this.#withKept(segment, await this.#takeOne(order));
-        release(slots);
-        await this.#granter.grant(runs, { lease_id, slots, by: null });
+        await this.#granter.grant(runs, { lease_id, free, slots, by: null });
         if (runs[0] !== undefined) return runs[0].run_id;
       } catch (error) {
-        this.#claimFailed(slots);
+        free();
+        doubtAll(slots);
         throw error;
       }
     }
@@ -318,9 +355,12 @@ export class Claimer {
   async #takeOne(order: Omit<ClaimOrder, 'lanes'> & { lanes: readonly Lane[] }): Promise<ClaimedRun[]> {
     const { db, lanes: all } = this.#options;
     const some = (keyed: boolean) =>
-      order.lanes.flatMap((lane) => (all.isEntry(lane) === keyed ? [{ lane_id: lane.lane_id, after: 0 }] : []));
-    const plain = some(false);
-    const runs = plain.length === 0 ? [] : await claimRuns(db, { ...order, lanes: plain });
+      order.lanes.flatMap((lane) => {
+        const limits = this.#options.flow.table.limitsOf(lane);
+        return all.isEntry(lane) === keyed ? [{ lane_id: lane.lane_id, after: 0, limits }] : [];
+      });
+    const plain = { ...order, lanes: some(false) };
+    const runs = plain.lanes.some(isLimited) ? (await claimLimited(db, plain)).runs : await claimRuns(db, plain);
     const keyed = runs.length > 0 ? [] : some(true);
     return keyed.length === 0 ? runs : (await this.#takeKeyed({ ...order, lanes: keyed })).runs;
   }
@@ -331,17 +371,12 @@ export class Claimer {
         const { worker } = session;
         if (worker === null || freeSlots(session) === 0) continue;
         const { lanes: all, flow } = this.#options;
-        const claimable = (lane: Lane): boolean => !all.isEntry(lane) || isKeyed(lane, all, flow.table);
+        const claimable = (lane: Lane): boolean =>
+          flow.table.gateOf('queue', lane.queue) === 'open' && (!all.isEntry(lane) || isKeyed(lane, all, flow.table));
         const lanes = [...all.all()].filter((lane) => lane.type === type && claimable(lane) && serves(worker, lane));
         if (lanes.length > 0) return { session, lanes };
       }
     return null;
-  }
-
-  /** It may have been made all the same: the book must be compared before these sessions get more. */
-  #claimFailed(slots: readonly Session[]): void {
-    release(slots);
-    for (const session of new Set(slots)) compareSoon(session);
   }
 
   /** Answers the best rank that may be left in the segment, null when nothing is. */
@@ -352,34 +387,31 @@ export class Claimer {
   ): Promise<number | null> {
     const served = this.#servedBy(group);
     const all = upTo >= served.worstRank;
-    const deep = group.deep.has(segment);
+    const deep = group.deep.isWanted(segment);
     const lanes = lanesUpTo(served, upTo, this.#turn++).map((lane) => ({
       ...lane,
       after: deep ? 0 : this.#lowWater.of(segment, lane.lane_id),
     }));
-    const lease_id = newToken();
+    const { lease_id, free } = this.#lease(() => releaseAll(slots));
     const begun = monotonicMs();
     const by = this.#options.flow.table;
     try {
       const order = { segment, lanes, slots, lease_id };
       const taken = await this.#take(group, order);
       const runs = await this.#withKept(segment, taken.runs);
-      if (deep && all) {
-        group.deep.delete(segment);
-        group.looked.set(segment, lookedThrough(begun, monotonicMs(), group.looked.get(segment)?.ms ?? 0));
-      }
-      release(slots);
+      if (deep && all) group.deep.looked(segment, begun, runs.length);
       for (const run of runs) this.#lowWater.taken(segment, run.lane_id, Number(run.fence));
       this.#options.onClaimed?.(segment, runs);
       const full = runs.length === slots.length;
       if (full || taken.left !== null) group.behind.add(segment);
       else if (all) group.behind.delete(segment);
-      await this.#granter.grant(runs, { lease_id, slots, by });
+      await this.#granter.grant(runs, { lease_id, free, slots, by });
       if (taken.left !== null) return taken.left;
       if (full) return Math.max(...runs.map((run) => served.rankOf.get(run.lane_id) ?? 0));
       return all ? null : upTo + 1;
     } catch (error) {
-      this.#claimFailed(slots);
+      free();
+      doubtAll(slots);
       this.#options.log.warn({ err: error, segment }, 'claim failed; it is tried again');
       return 0;
     }
@@ -456,34 +488,3 @@ export class Claimer {
 }
 
 const noLanes: ServedLanes = { lanes: [], rankOf: new Map(), free: new Set(), worstRank: 0 };
-
-/** One entry a slot, sessions in turn, so that little work is spread over many workers. */
-function takeSlots(sessions: Iterable<Session>, free: (session: Session) => number = freeSlots): Session[] {
-  const slots: Session[] = [];
-  const open = Array.from(sessions, (session) => ({ session, left: free(session) }));
-  let given = true;
-  while (given && slots.length < maxClaimRuns) {
-    given = false;
-    for (const one of open) {
-      if (slots.length >= maxClaimRuns || one.left === 0) continue;
-      one.left--;
-      one.session.reserved++;
-      slots.push(one.session);
-      given = true;
-    }
-  }
-  return slots;
-}
-
-/**
- * Long looks through entries that vacuum could not remove are followed by a rest, so that looking never is the work. One that
- * took long while the look before did not had to wait for something: no rest follows, in which what commits late would wait.
- */
-function lookedThrough(begun: number, ended: number, msBefore: number): { ms: number; restUntil: number } {
-  const ms = ended - begun;
-  return { ms, restUntil: ended + Math.min(maxRestMs, Math.min(ms, msBefore) * restFactor) };
-}
-
-function release(slots: readonly Session[]): void {
-  for (const session of slots) session.reserved--;
-}

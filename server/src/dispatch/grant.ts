@@ -13,13 +13,15 @@ import { isSealed, type Vault } from '../base/vault.ts';
 import type { FlowTable } from '../rules/flow.ts';
 import type { ClaimedRun } from '../store/claim.ts';
 import type { Database } from '../store/database.ts';
+import { keepPaused } from '../store/job_moves.ts';
 import type { Lane, Lanes } from '../store/lanes.ts';
-import { type Settlement, settleRuns } from '../store/settle.ts';
+import { type SettledLease, type Settlement, settleRuns } from '../store/settle.ts';
 import type { Flow } from './flow.ts';
 import { Lateness } from './lateness.ts';
 import { openRun } from './seal.ts';
-import type { Held, Session } from './sessions.ts';
+import { doubt, type Held, type Session } from './sessions.ts';
 import { settleAstray, settleUndecryptable } from './settle.ts';
+import { send } from './slots.ts';
 import type { Starts } from './starts.ts';
 
 /** Ids of runs that one log line names. */
@@ -36,13 +38,21 @@ export interface GranterParts {
   /** Do jobs or steps wait for runs of this segment? */
   awaited: (segment: number) => boolean;
   /** Told that runs of a segment were put back. */
-  onPutBack: (segment: number) => void;
+  onPutBack: (segment: number, astray: readonly Astray[]) => void;
   /** Told of keys under which places became free. */
   onKeys: (segment: number, keys: Iterable<string>) => void;
 }
 
+/** A run that was claimed and does not start, and what becomes of it. */
+export interface Astray {
+  run: ClaimedRun;
+  settlement: Settlement;
+}
+
 export interface GrantOrder {
   lease_id: string;
+  /** Ends the reservation of the slots: in the moment in which the runs take them. */
+  free: () => void;
   /** Whose they are, by their slot. */
   slots: readonly Session[];
   /** The rules by which they were taken; null: they may start whatever their gate says. */
@@ -59,13 +69,14 @@ export class Granter {
   }
 
   /** Sends runs to their sessions; those that must not start, or whose session is gone, are settled instead. */
-  async grant(runs: readonly ClaimedRun[], { lease_id, slots, by, ahead = false }: GrantOrder): Promise<void> {
+  async grant(runs: readonly ClaimedRun[], { lease_id, free, slots, by, ahead = false }: GrantOrder): Promise<void> {
     const [first] = runs;
-    if (first === undefined) return;
+    if (first === undefined) return free();
     const { starts, metrics } = this.#parts;
     const isClosed = await this.#closedSince(by);
+    free();
     const told = new Set<Session>();
-    const astray: Settlement[] = [];
+    const astray: Astray[] = [];
     const now = monotonicMs();
     const lateness = new Lateness(metrics);
     const awaited = this.#parts.awaited(segmentOf(first.run_id));
@@ -74,13 +85,13 @@ export class Granter {
       const { run_id } = run;
       const session = slots[run.slot - 1] as Session;
       if (run.flag !== null || session.closed || run.kept?.left_out === true || isClosed?.(lane) === true) {
-        astray.push(settleAstray({ run_id, lease_id }, run));
+        astray.push({ run, settlement: settleAstray({ run_id, lease_id }, run) });
         continue;
       }
       const sealed_job = isSealed(run.payload) ? run.job_id : null;
       const granted = sealed_job === null ? run : this.#opened(run);
       if (granted instanceof PunctualError) {
-        astray.push(settleUndecryptable({ run_id, lease_id }, granted.message));
+        astray.push({ run, settlement: settleUndecryptable({ run_id, lease_id }, granted.message) });
         continue;
       }
       const { lane_id } = run;
@@ -96,7 +107,7 @@ export class Granter {
     }
     lateness.end();
     metrics.runsStarted.inc(runs.length - astray.length);
-    for (const session of told) session.parked?.answer();
+    for (const session of told) send(session);
     if (astray.length > 0) await this.#putBack(astray, slots);
   }
 
@@ -136,20 +147,37 @@ export class Granter {
     return table === by ? null : (lane) => table.stateOf(lane) !== 'open';
   }
 
-  async #putBack(astray: readonly Settlement[], slots: readonly Session[]): Promise<void> {
-    const { db, log, onPutBack, onKeys } = this.#parts;
-    for (const [segment, settlements] of groupBySegment(astray, (settlement) => settlement.run_id)) {
+  async #putBack(astray: readonly Astray[], slots: readonly Session[]): Promise<void> {
+    const { log, onPutBack, onKeys } = this.#parts;
+    for (const [segment, group] of groupBySegment(astray, ({ run }) => run.run_id)) {
       try {
-        const keys = (await settleRuns(db, segment, settlements)).flatMap(({ key }) => key ?? []);
-        onPutBack(segment);
+        const keys = (await this.#settle(segment, group)).flatMap(({ key }) => key ?? []);
+        onPutBack(segment, group);
         if (keys.length > 0) onKeys(segment, keys);
       } catch (error) {
         // They stand under a session that has ended, where the reaper finds them, or that does not know them and will be asked.
-        for (const session of new Set(slots)) compareSoon(session);
-        const run_ids = settlements.slice(0, maxLoggedRuns).map(({ run_id }) => run_id);
-        log.warn({ err: error, runs: settlements.length, run_ids }, 'runs not put back; it is done later');
+        for (const session of new Set(slots)) doubt(session);
+        const run_ids = group.slice(0, maxLoggedRuns).map(({ run }) => run.run_id);
+        log.warn({ err: error, runs: group.length, run_ids }, 'runs not put back; it is done later');
       }
     }
+  }
+
+  /** A job that was paused when its run was claimed may have been resumed since: that run does not wait for it any more. */
+  #settle(segment: number, astray: readonly Astray[]): Promise<SettledLease[]> {
+    const { db } = this.#parts;
+    const held = astray.filter(({ settlement }) => settlement.move === 'hold').map(({ run }) => run.job_id);
+    const settlements = astray.map(({ settlement }) => settlement);
+    if (held.length === 0) return settleRuns(db, segment, settlements);
+    return db.transaction(async (tx) => {
+      const paused = await keepPaused(tx, segment, held);
+      const heeding = astray.map(({ run, settlement }) =>
+        settlement.move !== 'hold' || paused.has(run.job_id)
+          ? settlement
+          : settleAstray(settlement, { flag: null, fence: run.fence }),
+      );
+      return settleRuns(tx, segment, heeding);
+    });
   }
 
   #highestFirst(runs: readonly ClaimedRun[]): { run: ClaimedRun; lane: Lane }[] {
@@ -157,12 +185,6 @@ export class Granter {
     const mixed = found.some(({ lane }) => lane.priority !== found[0]?.lane.priority);
     return mixed ? found.sort((a, b) => b.lane.priority - a.lane.priority) : found;
   }
-}
-
-/** The worker's next call, with no other open, is compared with the book. */
-export function compareSoon(session: Session): void {
-  session.compare = true;
-  session.parked?.answer();
 }
 
 /** A time as PostgreSQL writes it, in ms since 1970, begun ones counted: `Date` cuts what is finer. */

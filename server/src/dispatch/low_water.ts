@@ -39,6 +39,15 @@ export class LowWater {
     turn(mark);
     if (number > mark.next) mark.next = number;
   }
+
+  /** A run went back to its place. */
+  putBack(segment: number, laneId: number, number: number): void {
+    const mark = this.#marks.get(laneId * 4096 + segment);
+    if (mark === undefined) return;
+    mark.effective = Math.min(mark.effective, number - 1);
+    mark.reached = Math.min(mark.reached, number - 1);
+    mark.next = Math.min(mark.next, number - 1);
+  }
 }
 
 function turn(mark: Mark): void {

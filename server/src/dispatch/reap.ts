@@ -4,13 +4,13 @@
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Database } from '../store/database.ts';
-import { endedSessions, expireSessions, reapRuns } from '../store/workers.ts';
+import { endedSessions, expireSessions, reapRuns, sessionsAstray } from '../store/workers.ts';
 
 const maxReapRuns = 1000;
 /** Ids of runs that one log line names. */
 const maxLoggedRuns = 20;
-/** Longer than any claim can be under way: a claim for a session may commit after the session ended. */
-const sweepMarginMs = 30_000;
+/** As long after the end of a session its runs are looked for at every pass, later ones at the passes over all. */
+const lateMs = 60_000;
 
 export interface Reaped {
   sessions: string[];
@@ -18,22 +18,24 @@ export interface Reaped {
   segments: Set<number>;
 }
 
-export async function reapOnce(options: {
+interface ReapOptions {
   db: Database;
   segments: number;
-  queryTimeoutMs: number;
   metrics: Metrics;
   log: Logger;
-}): Promise<Reaped> {
-  const { db, log, metrics } = options;
+  /** Look for runs of all sessions that are not alive, however long ago they ended. */
+  all: boolean;
+}
+
+export async function reapOnce({ db, segments, metrics, log, all }: ReapOptions): Promise<Reaped> {
   const expired = await expireSessions(db);
   for (const session of expired) log.warn(session, 'worker lost: it did not renew its lease');
   metrics.workersLost.inc(expired.length);
   const reaped: Reaped = { sessions: expired.map((session) => session.session_id), runs: 0, segments: new Set() };
-  const ended = await endedSessions(db, options.queryTimeoutMs + sweepMarginMs);
+  const ended = await (all ? sessionsAstray(db) : endedSessions(db, lateMs));
   if (ended.length === 0) return reaped;
   const runIds: string[] = [];
-  for (let segment = 0; segment < options.segments; segment++) {
+  for (let segment = 0; segment < segments; segment++) {
     let taken: { run_id: string }[];
     do {
       taken = await reapRuns(db, segment, ended, maxReapRuns);

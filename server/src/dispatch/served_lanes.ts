@@ -51,7 +51,7 @@ export function isKeyed(lane: Lane, lanes: Lanes, flow: FlowTable): boolean {
   return queue === null && type === null;
 }
 
-export function isLimited({ limits }: ServedLane): boolean {
+export function isLimited({ limits }: Pick<ServedLane, 'limits'>): boolean {
   return limits.queue !== null || limits.type !== null;
 }
 

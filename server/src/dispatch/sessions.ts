@@ -77,8 +77,16 @@ export interface Session {
   call: number;
   /** Slots for which a claim is under way. */
   reserved: number;
-  /** The book may know leases of this session that we do not: compare before granting more. */
-  compare: boolean;
+  /** The book says that the session calls here (store/workers.ts). Nothing is claimed for it before. */
+  here: boolean;
+  /** Monotonic ms at which something happened after which the book may know leases of the session that nobody has. */
+  doubtedAt: number;
+  /** Monotonic ms at which the last comparison with the book was begun. */
+  comparedAt: number;
+  /** Monotonic ms before which it is not compared again unless there is a reason to. */
+  restUntil: number;
+  /** Monotonic ms until which its next call is expected at any server: it came back from another one lately. */
+  roamsUntil: number;
   /** Monotonic ms at which the last successful renewal was begun. */
   renewedAt: number;
   seenAt: number;
@@ -113,7 +121,11 @@ export class Sessions {
       call: 0,
       reserved: 0,
       // A session that has called before may have been granted runs by a server that is gone.
-      compare: request.n > 1,
+      here: request.n === 1,
+      doubtedAt: request.n > 1 ? monotonicMs() : Number.NEGATIVE_INFINITY,
+      comparedAt: request.n > 1 ? Number.NEGATIVE_INFINITY : monotonicMs(),
+      restUntil: Number.NEGATIVE_INFINITY,
+      roamsUntil: Number.NEGATIVE_INFINITY,
       renewedAt: Number.NEGATIVE_INFINITY,
       seenAt: 0,
       closed: false,
@@ -128,6 +140,24 @@ export class Sessions {
     session.parked?.answer();
   }
 
+  /** One in its place to which nothing is on its way; what was, and was not sent yet, is left to the old one. */
+  replace(old: Session, roamsForMs: number): Session {
+    const fresh: Session = {
+      ...old,
+      held: new Map([...old.held].filter(([, { call }]) => call > 0)),
+      outbox: [],
+      parked: null,
+      reserved: 0,
+      here: false,
+      doubtedAt: monotonicMs(),
+      roamsUntil: monotonicMs() + roamsForMs,
+    };
+    old.cancels = [];
+    this.close(old);
+    this.#byId.set(fresh.session_id, fresh);
+    return fresh;
+  }
+
   all(): IterableIterator<Session> {
     return this.#byId.values();
   }
@@ -135,32 +165,27 @@ export class Sessions {
   get size(): number {
     return this.#byId.size;
   }
-
-  /** Free slots of the sessions that wait for work. */
-  idleSlots(): number {
-    let slots = 0;
-    for (const session of this.#byId.values()) slots += freeSlots(session);
-    return slots;
-  }
-}
-
-/** A worker that was just given runs calls again at once: the next ones may be claimed while it is on its way. */
-const returnsWithinMs = 20;
-
-/** How many runs may be claimed for the session right now. */
-export function freeSlots(session: Session): number {
-  if (session.worker === null || !session.accept || session.compare) return 0;
-  if (session.parked === null && monotonicMs() - session.fedAt > returnsWithinMs) return 0;
-  return Math.max(0, session.worker.slots - session.held.size - session.reserved);
 }
 
 /**
- * How many runs may be handed to it before their time. Half of its slots stay free: what comes meanwhile and may start at
- * once must not wait for what may not.
+ * Has the session called another server since it called here last? That one may have taken back what is on its way to the
+ * session here: it is in no list of what runs.
  */
-export function slotsAhead(session: Session): number {
-  if (session.worker?.waits !== true) return 0;
-  return Math.max(0, Math.floor(freeSlots(session) - session.worker.slots / 2));
+export function wasElsewhere(session: Session, { n, concluded }: Pick<SyncRequest, 'n' | 'concluded'>): boolean {
+  // While it waits for our answer nobody takes anything back.
+  return session.call > 0 && n > session.call + 1 && concluded >= session.call;
+}
+
+/** The book may know leases of the session that nobody has: a next call, with no other open, is to be compared with it. */
+export function isDoubtful({ doubtedAt, comparedAt }: Session): boolean {
+  return doubtedAt >= comparedAt;
+}
+
+/** Something failed that may have been done all the same. Until the session has called again it gets nothing. */
+export function doubt(session: Session): void {
+  session.here = false;
+  session.doubtedAt = monotonicMs();
+  session.parked?.answer();
 }
 
 /**

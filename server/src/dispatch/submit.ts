@@ -14,7 +14,7 @@ import { firstRunId, idsFrom, inSegment, newId, segmentOf } from '../base/ids.ts
 import type { Metrics } from '../base/metrics.ts';
 import type { Vault } from '../base/vault.ts';
 import type { Need } from '../rules/dependency.ts';
-import { type PreparedJob, type StoredJob, sameJob } from '../rules/job.ts';
+import { type PreparedJob, sameJob } from '../rules/job.ts';
 import { segmentOfKey, segmentOfUserKey } from '../rules/segment.ts';
 import type { Database } from '../store/database.ts';
 import {
@@ -91,14 +91,18 @@ export interface SubmitterOptions {
   onScheduled: (segments: Set<number>) => void;
 }
 
+type TakenJob = Awaited<ReturnType<typeof findJobs>>[number];
+
 /** For so long after a key that was not new. */
 const doubtMs = 1_000;
 const maxBatchJobs = 1000;
 /**
  * How many jobs must wait for a statement while none, one, two or three others are being written; there are no more. A second is
- * worth its commit only for many jobs, fewer share the next one; further ones write while the others wait for the disk.
+ * worth its commit only for some jobs, fewer share the next one; further ones write while the others wait for the disk.
  */
-const minFlushJobs = [0, 100, 300, 600];
+const minFlushJobs = [0, 20, 300, 600];
+/** With so many the database does not wait for the rest of those that have arrived together when it has nothing else to write. */
+const enoughJobs = 20;
 
 export class Submitter {
   readonly #options: SubmitterOptions;
@@ -162,11 +166,11 @@ export class Submitter {
   }
 
   /**
-   * After the requests that have arrived together: they share the statement. One that is full leaves at once, so that the database
-   * works while the next requests are read.
+   * After the requests that have arrived together: they share the statement. One that is full leaves at once, and one that is
+   * enough for an idle database, so that it works while the next requests are read.
    */
   #flushInTurn(): void {
-    if (this.#pendingJobs >= maxBatchJobs) return this.#flushNow();
+    if (this.#pendingJobs >= (this.#flushes === 0 ? enoughJobs : maxBatchJobs)) return this.#flushNow();
     if (this.#soon) return;
     this.#soon = true;
     setImmediate(() => {
@@ -226,9 +230,9 @@ export class Submitter {
   /** Some of the chosen ids exist: those are answered as they were the first time, the others written again. */
   async #settleTaken(batch: Pending[], error: unknown): Promise<void> {
     const ids = batch.flatMap(({ chosen }) => (chosen === null ? [] : [chosen]));
-    const found = new Map<string, StoredJob>();
+    let found: Map<string, TakenJob>;
     try {
-      for (const job of await findJobs(this.#options.db, ids)) found.set(job.job_id, openJob(this.#options.vault, job));
+      found = new Map((await findJobs(this.#options.db, ids)).map((job) => [job.job_id, job]));
     } catch (failure) {
       for (const pending of batch) pending.reject(failure);
       return;
@@ -236,12 +240,10 @@ export class Submitter {
     const seen = new Set<string>();
     const fresh: Pending[] = [];
     for (const pending of batch) {
-      const { chosen, jobs } = pending;
+      const { chosen } = pending;
       const earlier = chosen === null ? undefined : found.get(chosen);
       if (earlier !== undefined) {
-        if (sameJob(jobs[0]?.job as PreparedJob, earlier))
-          pending.resolve({ jobs: [toCreated(chosen as string, jobs[0]?.job)], replayed: true });
-        else pending.reject(new PunctualError('idempotency_key_reused'));
+        this.#answerTaken(pending, earlier);
       } else if (chosen !== null && seen.has(chosen)) {
         this.#add(pending);
       } else {
@@ -254,6 +256,16 @@ export class Submitter {
     } else {
       // Taken, yet not to be found: it was removed meanwhile.
       for (const pending of batch) pending.reject(error);
+    }
+  }
+
+  #answerTaken({ jobs, resolve, reject }: Pending, earlier: TakenJob): void {
+    try {
+      const job = jobs[0]?.job as PreparedJob;
+      if (!sameJob(job, openJob(this.#options.vault, earlier))) throw new PunctualError('idempotency_key_reused');
+      resolve({ jobs: [toCreated(earlier.job_id, job)], replayed: true });
+    } catch (error) {
+      reject(error);
     }
   }
 

@@ -7,10 +7,17 @@
 // that is neither running nor reported can never start there, so it is given back without costing an attempt. The fence
 // makes this safe to be wrong about settles: a release with an old lease matches nothing.
 //
-// Grants that no server remembers (it crashed, or a claim's answer was lost) are found by comparing with the book, and
-// only while the worker has no other call open: an answer on its way through another server must not be taken back.
+// Grants that no server remembers (it crashed, or a claim's answer was lost) are found by comparing with the book, at the
+// first call that comes here from another server, after each claim that failed, and once a lease, because a claim that was
+// given up here may commit later. Only while the worker has no other call open: an answer on its way through another server
+// must not be taken back.
+//
+// So two servers may look after one session at the same time, and one of them may be late. The book orders them: it keeps
+// the number of the newest call under which a server has taken the session over (store/workers.ts). A server grants nothing
+// before it has done that, and takes nothing back with the list of an older call. What it had not sent when the session went
+// elsewhere goes back: it may have been taken back there.
 import { type FieldError, type NewProgress, PunctualError, type SyncRequest } from '@punctual/contract';
-import { monotonicMs } from '../base/clock.ts';
+import { monotonicMs, restAfter } from '../base/clock.ts';
 import { groupBySegment } from '../base/ids.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Vault } from '../base/vault.ts';
@@ -22,21 +29,25 @@ import { appendLogs } from '../store/logs.ts';
 import { noteProgress } from '../store/progress.ts';
 import { sealedJobsOf } from '../store/sealed.ts';
 import type { Lease } from '../store/settle.ts';
-import { endSession, leasesOf, registerSession } from '../store/workers.ts';
+import { endSession, leasesOf, registerSession, takeOver } from '../store/workers.ts';
 import type { Claimer } from './claim.ts';
 import { inOnePart, inTwoParts } from './grant_text.ts';
 import type { Renewer } from './renew.ts';
 import { type Sealer, sealerOf, unsealed } from './seal.ts';
 import {
+  doubt,
   type Ended,
+  isDoubtful,
   noteReported,
   type Parked,
   reconcile,
   type Session,
   type Sessions,
   sealedAmong,
+  wasElsewhere,
 } from './sessions.ts';
 import { leaseText, type Settled, settleOutcomes } from './settle.ts';
+import { isRoaming, send } from './slots.ts';
 
 export interface SyncOptions {
   db: Database;
@@ -62,6 +73,8 @@ interface Report {
   request: SyncRequest;
   checkpoints: readonly PreparedCheckpoint[];
   arrivedAt: number;
+  /** Granted here and never sent. */
+  unsent: readonly Lease[];
 }
 
 export interface CallOptions {
@@ -69,6 +82,8 @@ export interface CallOptions {
   closed: AbortSignal;
   /** How many the answer is to have. */
   parts: 1 | 2;
+  /** Told when nothing of what was reported is needed any more, which a call that waits outlives. */
+  onApplied: () => void;
 }
 
 interface Call extends CallOptions {
@@ -87,13 +102,14 @@ export class Sync {
   }
 
   /** Handles one call; the answer is text, in one part or two. */
-  async call(workerId: string, given: SyncRequest, { closed, parts }: CallOptions): Promise<string> {
+  async call(workerId: string, given: SyncRequest, { closed, parts, onApplied }: CallOptions): Promise<string> {
     if (this.#stopping)
       throw new PunctualError('unavailable', { detail: 'This server is stopping.', retryAfterSeconds: 1 });
     const report = prepareReport(given);
     if ('refused' in report) throw badReport(report.refused);
     const request: SyncRequest = { ...given, outcomes: report.outcomes };
-    const session = this.#options.sessions.open(request, workerId);
+    const known = this.#options.sessions.open(request, workerId);
+    const { session, unsent } = wasElsewhere(known, request) ? this.#startOver(known) : { session: known, unsent: [] };
     const arrivedAt = monotonicMs();
     const newest = request.n > session.call;
     session.seenAt = arrivedAt;
@@ -103,8 +119,9 @@ export class Sync {
       // A call that will not wait leaves the one that does where it is.
       if (request.wait || request.bye === true) session.parked?.answer();
     }
-    const applied = this.#apply(session, { request, checkpoints: report.checkpoints, arrivedAt });
-    const call: Call = { request, arrivedAt, closed, parts, applied };
+    const applied = this.#apply(session, { request, checkpoints: report.checkpoints, arrivedAt, unsent });
+    applied.then(onApplied, onApplied);
+    const call: Call = { request, arrivedAt, closed, parts, onApplied, applied };
     if (request.bye === true) return this.#sayGoodbye(session, call);
     // A call that was overtaken says nothing about now.
     if (newest && request.wait) return this.#wait(session, call);
@@ -141,8 +158,22 @@ export class Sync {
     for (const session of this.#options.sessions.all()) {
       if (session.seenAt > oldest || session.parked !== null || session.reserved > 0) continue;
       this.#forget(session);
-      await this.#giveBack(session.outbox.map(({ run: { run_id }, held }) => ({ run_id, lease_id: held.lease_id })));
+      await this.#giveBack(takeUnsent(session));
     }
+  }
+
+  /** What was granted and will not be sent any more, since this server stops. */
+  async giveBackUnsent(): Promise<void> {
+    await this.#giveBack([...this.#options.sessions.all()].flatMap(takeUnsent));
+  }
+
+  #startOver(known: Session): { session: Session; unsent: Lease[] } {
+    const { sessions, claimer, metrics, leaseMs } = this.#options;
+    metrics.workersReturned.inc();
+    const session = sessions.replace(known, leaseMs);
+    if (session.worker !== null) claimer.join(session);
+    claimer.leave(known);
+    return { session, unsent: takeUnsent(known) };
   }
 
   #forget(session: Session): void {
@@ -151,27 +182,34 @@ export class Sync {
   }
 
   /** Settling, renewing and claiming go on side by side: the slots are free as soon as the worker says so. */
-  async #apply(session: Session, { request, checkpoints, arrivedAt }: Report): Promise<Lease[]> {
+  async #apply(session: Session, { request, checkpoints, arrivedAt, unsent }: Report): Promise<Lease[]> {
     const renewed = this.#renew(session, request, arrivedAt);
     const sealed = sealedAmong(session, request);
     const { ended, keepers } = noteReported(session, request);
-    const lost = request.n === session.call && request.bye !== true ? reconcile(session, request) : [];
+    // A call that was overtaken, or is the last one, says nothing about now.
+    const isNow = request.n === session.call && request.bye !== true;
+    const lost = isNow ? reconcile(session, request) : [];
+    const compares = isNow && this.#compares(session, request);
     const [refused, behind] = await Promise.all([
       this.#applyInOrder(session, { request, checkpoints, sealed }),
       this.#noteProgress(request),
-      renewed,
-      this.#giveBack(lost),
+      renewed.then(() => (isNow ? this.#takeOver(session, request, compares) : undefined)),
+      // Else they are among those that nobody knows of.
+      compares ? [] : this.#giveBackOrDoubt(session, [...unsent, ...lost]),
     ]);
     if (ended.length > 0) this.#options.onEnded(ended);
     await this.#clearUp(keepers);
-    if (session.compare) await this.#compareWithBook(session, request);
     return [...refused, ...behind];
   }
 
   /** What a run logged and saved goes before its outcome, after which its lease holds no more. */
   async #applyInOrder(
     session: Session,
-    { request, checkpoints, sealed }: Omit<Report, 'arrivedAt'> & { sealed: ReturnType<typeof sealedAmong> },
+    {
+      request,
+      checkpoints,
+      sealed,
+    }: Pick<Report, 'request' | 'checkpoints'> & { sealed: ReturnType<typeof sealedAmong> },
   ): Promise<Lease[]> {
     const { db } = this.#options;
     const { logs = [], outcomes = [] } = request;
@@ -272,10 +310,41 @@ export class Sync {
     throw new PunctualError('session_lost');
   }
 
-  async #compareWithBook(session: Session, request: SyncRequest): Promise<void> {
-    if (request.running === undefined || request.concluded !== request.n - 1 || session.reserved > 0) return;
-    await this.#giveBackAllBut(session, session.held);
-    session.compare = false;
+  /** What cannot be given back now is found in the book. */
+  async #giveBackOrDoubt(session: Session, leases: readonly Lease[]): Promise<void> {
+    try {
+      await this.#giveBack(leases);
+    } catch (error) {
+      doubt(session);
+      throw error;
+    }
+  }
+
+  /** Is the book to be compared with this call, and can it be? */
+  #compares(session: Session, { n, concluded, running }: SyncRequest): boolean {
+    const now = monotonicMs();
+    const isDue = isDoubtful(session) || (now >= session.restUntil && now - session.comparedAt > this.#options.leaseMs);
+    return isDue && running !== undefined && concluded === n - 1;
+  }
+
+  /** Makes sure that the session is ours to grant to, and takes back what the book says it has and nobody knows of. */
+  async #takeOver(session: Session, { n, running, outcomes = [] }: SyncRequest, compares: boolean): Promise<void> {
+    if (n !== session.call || session.closed || (session.here && !compares)) return;
+    const { db, claimer, segments } = this.#options;
+    const begunAt = monotonicMs();
+    // Nothing is leased to it from here on; what is being leased, or settled by this call, is known.
+    session.here = false;
+    const known = new Set([...(running ?? []), ...session.held.keys(), ...outcomes.map(({ run_id }) => run_id)]);
+    const underWay = new Set(claimer.underWay);
+    const leases = await takeOver(db, { session_id: session.session_id, n, segments: compares ? segments : 0 });
+    if (leases === null) return;
+    session.here = session.doubtedAt < begunAt;
+    if (!compares) return;
+    session.comparedAt = begunAt;
+    const now = monotonicMs();
+    session.restUntil = now + restAfter(now - begunAt);
+    const lost = leases.filter(({ run_id, lease_id }) => !known.has(run_id) && !underWay.has(lease_id));
+    await this.#giveBackOrDoubt(session, lost);
   }
 
   /** The worker runs nothing any more: whatever the book still says it holds never reached it. */
@@ -308,11 +377,12 @@ export class Sync {
     const parked = park(session, request.n, this.#options.heartbeatMs);
     closed.addEventListener('abort', parked.answer);
     try {
-      if (session.outbox.length > 0 || closed.aborted) parked.answer();
+      send(session);
+      if (closed.aborted) parked.answer();
       else this.#options.claimer.run();
       const refused = await call.applied;
-      if (refused.length > 0 || session.cancels.length > 0 || session.outbox.length > 0 || session.worker === null)
-        parked.answer();
+      send(session);
+      if (refused.length > 0 || session.cancels.length > 0 || session.worker === null) parked.answer();
       // A description or a comparison may just have opened the session for work.
       else this.#options.claimer.run();
       await parked.answered;
@@ -327,7 +397,8 @@ export class Sync {
     const { serverId, leaseMs, marginMs, heartbeatMs } = this.#options;
     const runs = session.outbox;
     session.outbox = [];
-    if (runs.length > 0) session.fedAt = monotonicMs();
+    // One that goes from server to server is not expected back at once.
+    if (runs.length > 0 && !isRoaming(session)) session.fedAt = monotonicMs();
     for (const { held } of runs) held.call = request.n;
     const cancel = session.cancels;
     session.cancels = [];
@@ -337,7 +408,7 @@ export class Sync {
       lease_ms: Math.max(0, Math.floor(Math.min(leaseMs, leaseMs - (arrivedAt - session.renewedAt)))),
       margin_ms: marginMs,
       heartbeat_ms: heartbeatMs,
-      brief: session.worker !== null && !session.compare,
+      brief: session.worker !== null && session.here && !isDoubtful(session),
       describe: session.worker === null,
       drain: session.drainOrdered,
       cancel,
@@ -345,6 +416,14 @@ export class Sync {
     });
     return parts === 1 ? inOnePart(head, runs) : inTwoParts(head, runs);
   }
+}
+
+/** What is not sent to the session, and never will be. */
+function takeUnsent(session: Session): Lease[] {
+  const unsent = session.outbox.map(({ run: { run_id }, held: { lease_id } }) => ({ run_id, lease_id }));
+  session.outbox = [];
+  for (const { run_id } of unsent) session.held.delete(run_id);
+  return unsent;
 }
 
 function badReport(errors: FieldError[]): PunctualError {

@@ -62,8 +62,12 @@ export class FlowTable {
 
   /** Of the gates of its queue and its type the stricter one decides. */
   stateOf({ queue, type }: LaneNames): GateState {
-    const states = new Set([this.#gates.get(keyOf('queue', queue)), this.#gates.get(keyOf('type', type))]);
+    const states = new Set([this.gateOf('queue', queue), this.gateOf('type', type)]);
     return states.has('drop') ? 'drop' : states.has('hold') ? 'hold' : 'open';
+  }
+
+  gateOf(kind: GateKind, name: string): GateState {
+    return this.#gates.get(keyOf(kind, name)) ?? 'open';
   }
 
   /** The limit of its queue, and that of its type. */

@@ -39,12 +39,21 @@ export class Recurring {
     const ended = this.#ended;
     this.#ended = new Map();
     for (const [segment, jobs] of ended) {
-      const ids = [...jobs];
-      await this.#tend(segment, ids);
-      for (const jobId of await findFailing(this.#parts.db, segment, ids)) {
-        await pauseJob(this.#parts.db, jobId, 'It failed too often in a row.');
-        this.#parts.log.warn({ job_id: jobId }, 'job paused: it failed too often in a row');
+      try {
+        await this.#followIn(segment, [...jobs]);
+        ended.delete(segment);
+      } catch (error) {
+        for (const left of ended.values()) this.ended([...left]);
+        throw error;
       }
+    }
+  }
+
+  async #followIn(segment: number, jobIds: readonly string[]): Promise<void> {
+    await this.#tend(segment, jobIds);
+    for (const jobId of await findFailing(this.#parts.db, segment, jobIds)) {
+      await pauseJob(this.#parts.db, jobId, 'It failed too often in a row.');
+      this.#parts.log.warn({ job_id: jobId }, 'job paused: it failed too often in a row');
     }
   }
 

@@ -17,6 +17,8 @@ export interface BreakerRow extends BreakerFacts {
   type: string;
   changed_at: Date;
   probe_run_id: string | null;
+  /** An operator has closed the gate of the type. */
+  closed_by_hand: boolean;
   /** `changed_at` as the database writes it: the guard of the next move. */
   turn: string;
 }
@@ -24,6 +26,10 @@ export interface BreakerRow extends BreakerFacts {
 export async function readBreakers(db: Queryable): Promise<BreakerRow[]> {
   const rows = await db.query<Omit<BreakerRow, 'probe'>>(sql`
     select b.type, b.error_rate, b.min_attempts, b.window_ms, b.cool_down_ms, b.state, b.changed_at, b.changed_at::text as turn, b.probe_run_id,
+           exists (
+             select from punctual.gates g
+             where g.kind = 'type' and g.name = b.type and g.state <> 'open' and g.author is distinct from ${breakerAuthor}
+           ) as closed_by_hand,
            (extract(epoch from now() - b.changed_at) * 1000)::integer as since_ms,
            coalesce(c.succeeded, 0)::integer as succeeded, coalesce(c.failed, 0)::integer as failed
     from punctual.breakers b

@@ -104,7 +104,7 @@ export async function claimRuns(
   const mostly = order.lanes[0]?.lane_id ?? null;
   const limited = order.lanes.some((lane) => lane.queue_room != null || lane.type_room != null);
   const one = onlySession(slots);
-  const startsAt = due === null ? part`now()` : part`starts_at`;
+  const startsAt = due === null ? startedAt : part`starts_at`;
   const claim = (version: number): Sql => sqlPlannedOnce`
     with taken as (${due !== null ? takeDue(order, due.aheadMs) : limited ? takeWithin(order) : takeReady(order)})
     ${one === null ? part`, numbered as (select *, row_number() over () as slot from taken)` : part``},
@@ -116,6 +116,9 @@ export async function claimRuns(
     from ${withJobs(one === null ? part`numbered` : part`taken`, order.segment, version)}`;
   return toClaimed(await db.query<ClaimedRow>(claim), mostly);
 }
+
+/** Not before it is due: a statement that began a moment earlier may see a run that has just become ready. */
+export const startedAt = part`greatest(now(), due_at)`;
 
 /**
  * The runs `t` with their jobs `j`, which are found at once where that can be. As a full join that cannot become a loop within

@@ -19,6 +19,7 @@ import {
   claimedFlag,
   onlySession,
   sessionsOf,
+  startedAt,
   takeReady,
   toClaimed,
   withJobs,
@@ -87,10 +88,10 @@ function takeKeyed(order: ClaimOrder, version: number): Sql {
     ${refuse(segment)},
     ${one === null ? part`numbered as (select *, row_number() over (partition by ${isRefused(part`keyed`)} order by place, seq) as slot from keyed),` : part``}
     granted as (
-      insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at, key)
+      insert into punctual.running (segment, run_id, job_id, lane_id, attempt, cause, lease_id, session_id, worker_id, scheduled_for, due_at, started_at, key)
       select d.segment, d.run_id, d.job_id, d.lane_id, d.attempts + 1, d.cause, ${lease_id}::uuid,
              ${one === null ? part`s.session_id, s.worker_id` : part`${one.session_id}::uuid, ${one.worker_id}::text`},
-             d.scheduled_for, d.due_at, d.key
+             d.scheduled_for, d.due_at, ${startedAt}, d.key
       from ${one === null ? part`numbered d join ${sessionsOf(slots)} using (slot)` : part`keyed d`}
       where not ${isRefused(part`d`)}
     ),

@@ -191,6 +191,17 @@ export function inWorkflow(workflowId: string): PunctualError {
   });
 }
 
+/** Those of the jobs that are paused; nobody resumes them before the transaction ends. */
+export async function keepPaused(tx: Queryable, segment: number, jobIds: readonly string[]): Promise<Set<string>> {
+  const rows = await tx.query<{ job_id: string }>(sql`
+    select j.job_id
+    from punctual.jobs j
+    where j.segment = ${segment}::smallint and j.job_id = any (${jobIds}::uuid[]) and j.paused_at is not null
+    order by j.job_id
+    for share`);
+  return new Set(rows.map((row) => row.job_id));
+}
+
 export async function lockJob(
   tx: Queryable,
   jobId: string,

@@ -855,6 +855,7 @@ create table punctual.workers (
   ended_at timestamp with time zone,
   lost boolean not null default false,
   labels text[] not null default '{}'::text[],
+  call bigint not null default 0,
   constraint workers_pkey primary key (session_id)
 ) with (fillfactor = 50);
 

@@ -4,11 +4,14 @@
 // worker's own clock only makes it stop sooner. A session that ended never lives again: `ended_at is null` guards every
 // renewal, and the row lock orders renewal and reaping.
 //
-// A claim for a session may commit just after the session was reaped. So runs of ended sessions are looked for again and
-// again, for as long as a claim can be under way, not only once.
+// A claim for a session may commit after the session was reaped, however late. So runs of ended sessions are looked for again
+// and again, and from time to time those of all sessions that are not alive.
+//
+// A worker may go from server to server. `call` is the number of the newest of its calls under which a server took over: before
+// that the server leases nothing to the session, and with the list of an older call nobody takes leases back.
 import type { Worker, WorkerDescription } from '@punctual/contract';
 import { packErrors } from '../rules/log_rows.ts';
-import type { Queryable } from './database.ts';
+import type { Database, Queryable } from './database.ts';
 import { entryLane } from './lanes.ts';
 import { fileChunks } from './log_filters.ts';
 import type { Lease } from './settle.ts';
@@ -94,6 +97,16 @@ export async function endedSessions(db: Queryable, withinMs: number): Promise<st
   return rows.map((row) => row.session_id);
 }
 
+/** Sessions that have leases although they are not alive. It reads all of `running`, which is as small as the sum of all slots. */
+export async function sessionsAstray(db: Queryable): Promise<string[]> {
+  const rows = await db.query<{ session_id: string }>(sql`
+    select r.session_id
+    from (select distinct session_id from punctual.running) r
+    left join punctual.workers w on w.session_id = r.session_id and w.ended_at is null
+    where w.session_id is null`);
+  return rows.map((row) => row.session_id);
+}
+
 /** Takes runs back from ended sessions: to `ready` for another attempt, or to the end when none is left. */
 export async function reapRuns(
   db: Queryable,
@@ -164,6 +177,28 @@ export async function reapRuns(
     )
     select run_id
     from judged`);
+}
+
+/**
+ * Makes a server the one that looks after a session, under the number of a call; answers the leases the session has in so many
+ * segments, or null when a newer call was taken over before, or the session has ended. The row stays locked until the leases
+ * are read: who takes the session over next, and leases to it after that, comes later than both.
+ */
+export async function takeOver(
+  db: Database,
+  { session_id, n, segments }: { session_id: string; n: number; segments: number },
+): Promise<Lease[] | null> {
+  const taken = sql`
+    update punctual.workers
+    set call = ${n}
+    where session_id = ${session_id} and call < ${n}::bigint and ended_at is null
+    returning session_id`;
+  if (segments === 0) return (await db.query(taken)).length === 0 ? null : [];
+  return db.transaction(async (tx) => {
+    const rows = await tx.query(taken);
+    const all = Array.from({ length: segments }, (_, segment) => segment);
+    return rows.length === 0 ? null : leasesOf(tx, session_id, all);
+  });
 }
 
 /** What the book says a session holds. */

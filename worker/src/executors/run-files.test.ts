@@ -147,7 +147,7 @@ test('a program that is stopped may save where it is; after the loss of the leas
   const lost = begin(`echo 7 > "$PUNCTUAL_CHECKPOINT_FILE"; echo ready; while :; do sleep 0.05; done`);
   lost.result.catch(() => undefined);
   await eventually(() => lost.ctx.lines.includes('ready'));
-  lost.ctx.controller.abort(new RunAbortedError('lease_lost'));
+  lost.ctx.lose();
   await assert.rejects(lost.result, RunAbortedError);
   assert.deepEqual(lost.ctx.saved, []);
 });

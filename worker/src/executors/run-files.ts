@@ -112,8 +112,7 @@ export class RunFiles {
   }
 
   async #sendCheckpoint(atOnce: boolean): Promise<void> {
-    const { signal } = this.#ctx;
-    if (signal.reason instanceof RunAbortedError && signal.reason.reason === 'lease_lost') return;
+    if (this.#ctx.lost.aborted) return;
     if (!(await this.#checkpoint.hasChanged(atOnce))) return;
     const bytes = await this.#read('PUNCTUAL_CHECKPOINT_FILE', limits.max_checkpoint_bytes);
     const value = bytes === null ? undefined : this.#parse('PUNCTUAL_CHECKPOINT_FILE', bytes);

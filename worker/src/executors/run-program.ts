@@ -3,14 +3,14 @@
 // (run-files.ts), and so do files to publish (published.ts). Used by shell.ts and binary.ts.
 //
 // It promises that nothing the program started survives the run: SIGTERM to its group, then SIGKILL to everything after the
-// grace, on cancel, timeout and stop; SIGKILL at once when the lease is lost or a limit is exceeded; and SIGKILL for whatever
-// is left when the program has ended. If the worker process itself is killed, the kernel kills the program, and the next
-// worker on the machine the rest (isolation/sweep.ts). Without cgroups, processes that leave the group and clear their
-// environment are not found.
+// grace, on cancel, timeout and stop; SIGKILL at once, whatever grace is under way, when the lease is lost or a limit is exceeded;
+// and SIGKILL for whatever is left when the program has ended. If the worker process itself is killed, the kernel kills the
+// program, and the next worker on the machine the rest (isolation/sweep.ts). Without cgroups, processes that leave the group
+// and clear their environment are not found.
 import type { ChildProcess } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ShellExecutor } from '@punctual/contract';
-import { FatalError, type Grant, isSecretName, RunAbortedError, type RunContext } from '@punctual/sdk';
+import { FatalError, type Grant, isSecretName, type RunContext } from '@punctual/sdk';
 import { type Limits, limitsFor, mb } from '../isolation/limits.ts';
 import type { Isolation } from '../isolation/probe.ts';
 import { StartedProgram } from '../isolation/started.ts';
@@ -193,18 +193,21 @@ async function ended(
     else child.once('exit', (code, signal) => resolve({ code, signal }));
   });
   let killTimer: NodeJS.Timeout | undefined;
+  const kill = (): void => void started.killAll();
   const stop = (): void => {
-    const reason: unknown = ctx.signal.reason;
-    // Another worker may begin this run any moment: there is no time for a grace.
-    if (reason instanceof RunAbortedError && reason.reason === 'lease_lost') return void started.killAll();
     started.signal('SIGTERM');
-    killTimer = setTimeout(() => void started.killAll(), graceMs);
+    killTimer = setTimeout(kill, graceMs);
   };
+  // When the lease is lost, another worker may begin this run any moment: there is no time for a grace, also not for one that
+  // has begun.
+  ctx.lost.addEventListener('abort', kill, { once: true });
   ctx.signal.addEventListener('abort', stop, { once: true });
+  if (ctx.lost.aborted) kill();
   if (ctx.signal.aborted) stop();
   const exit = await exited;
   await endsWithin(closed, ctx.signal.aborted ? graceMs : leftover_ms);
   clearTimeout(killTimer);
+  ctx.lost.removeEventListener('abort', kill);
   ctx.signal.removeEventListener('abort', stop);
   await started.killAll();
   await endsWithin(closed, unread_ms);

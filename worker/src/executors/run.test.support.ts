@@ -1,6 +1,6 @@
 // A run and its context for tests of executors, without a worker around them.
 import type { Executor, Grant } from '@punctual/contract';
-import { Redactor, type RunContext } from '@punctual/sdk';
+import { Redactor, RunAbortedError, type RunContext } from '@punctual/sdk';
 import { type Isolation, probeIsolation, type ShellSettings } from '../isolation/probe.ts';
 import { leaveNothing } from '../isolation/sweep.ts';
 
@@ -12,6 +12,8 @@ export interface TestContext extends RunContext {
   /** What it published, by name. */
   published: Map<string, string>;
   controller: AbortController;
+  /** Ends the lease, as a worker does. */
+  lose(): void;
 }
 
 export function grant(fields: Partial<Grant> & { executor?: Executor }): Grant {
@@ -37,6 +39,7 @@ export function grant(fields: Partial<Grant> & { executor?: Executor }): Grant {
 
 export function context(run: Grant, onLine: (line: string) => void = () => undefined): TestContext {
   const controller = new AbortController();
+  const lost = new AbortController();
   const lines: string[] = [];
   const add = (message: string): void => {
     lines.push(message);
@@ -51,6 +54,12 @@ export function context(run: Grant, onLine: (line: string) => void = () => undef
     traceparent: run.traceparent,
     controller,
     signal: controller.signal,
+    lost: lost.signal,
+    lose: () => {
+      const reason = new RunAbortedError('lease_lost');
+      lost.abort(reason);
+      controller.abort(reason);
+    },
     lines,
     saved,
     reported,

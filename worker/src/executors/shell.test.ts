@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { ShellExecutor } from '@punctual/contract';
 import { FatalError, RunAbortedError } from '@punctual/sdk';
@@ -158,19 +158,27 @@ test('a program deaf to SIGTERM is killed after the grace, and not before', asyn
   await eventually(() => !pids.some(isAlive));
 });
 
-test('a lost lease kills the group at once', async () => {
-  const pids: number[] = [];
-  const patient = shellExecutor({ baseEnv, publishBytes: 1024 ** 2, stopGraceMs: 60_000, isolation });
-  const run = grant({
-    executor: { kind: 'shell', command: ['sh', '-c', 'trap "" TERM; echo $$; while :; do sleep 1; done'] },
+for (const reason of [null, 'cancelled', 'timed_out', 'shutdown'] as const) {
+  describe(reason === null ? 'a run that goes on' : `a run that is stopping, ${reason}`, () => {
+    test('a lost lease kills the group at once', async () => {
+      const lines: string[] = [];
+      const patient = shellExecutor({ baseEnv, publishBytes: 1024 ** 2, stopGraceMs: 600_000, isolation });
+      // One that notices SIGTERM and goes on, with a child that does not.
+      const script = `(trap '' TERM; sleep 1000) & echo $!; trap 'echo heard' TERM; echo $$; while :; do sleep 0.02; done`;
+      const run = grant({ executor: { kind: 'shell', command: ['sh', '-c', script] } });
+      const ctx = context(run, (line) => lines.push(line));
+      const result = Promise.resolve(patient(run, ctx));
+      await eventually(() => lines.length === 2);
+      if (reason !== null) {
+        ctx.controller.abort(new RunAbortedError(reason));
+        await eventually(() => lines.includes('heard'));
+      }
+      ctx.lose();
+      await assert.rejects(result, RunAbortedError);
+      await eventually(() => !lines.map(Number).some((pid) => pid > 0 && isAlive(pid)));
+    });
   });
-  const ctx = context(run, (line) => pids.push(Number(line)));
-  const result = Promise.resolve(patient(run, ctx));
-  await eventually(() => pids.length === 1);
-  ctx.controller.abort(new RunAbortedError('lease_lost'));
-  await assert.rejects(result, RunAbortedError);
-  await eventually(() => !pids.some(isAlive));
-});
+}
 
 test('what a program leaves running in its group is killed when it ends, and does not keep the run', async () => {
   const pids: number[] = [];

@@ -50,6 +50,10 @@ export class Child {
   #stderrTail = '';
   #killTimer: NodeJS.Timeout | undefined;
   #ended = false;
+  /** Known once all it wrote is read. */
+  #exit: Exit | null = null;
+  /** What it wrote of a line whose end has not come. */
+  readonly #unfinished = { stdout: '', stderr: '' };
   /** It says that it will end. */
   #failing = false;
 
@@ -81,14 +85,24 @@ export class Child {
     const n = ++this.#runs;
     this.#stderrTail = '';
     const onAbort = (): void => this.#stop(n, ctx.signal.reason);
+    // Another worker may begin this run any moment: there is no time for a grace, also not for one that has begun.
+    const onLost = (): void => {
+      if (!this.#ended) this.#killGroup();
+    };
     const ended = new Promise<unknown>((resolve, reject) => {
       this.#current = { n, ctx, resolve, reject };
       const { traceparent } = ctx;
       this.#send({ kind: 'run', n, run: traceparent === undefined ? run : { ...run, traceparent } });
+      ctx.lost.addEventListener('abort', onLost, { once: true });
       ctx.signal.addEventListener('abort', onAbort, { once: true });
+      if (ctx.lost.aborted) onLost();
       if (ctx.signal.aborted) onAbort();
+      if (this.#exit !== null) this.#settleEnded(this.#exit);
     });
-    return ended.finally(() => ctx.signal.removeEventListener('abort', onAbort));
+    return ended.finally(() => {
+      ctx.lost.removeEventListener('abort', onLost);
+      ctx.signal.removeEventListener('abort', onAbort);
+    });
   }
 
   /** It is no longer needed: it ends, if not by itself then by force. */
@@ -101,7 +115,8 @@ export class Child {
   /** Until the process has ended and all it wrote is read. Its `close` would tell, but does not after a disconnect. */
   async #untilGone(): Promise<void> {
     const { stdout, stderr } = this.#process;
-    const streams = [stdout, stderr].filter((stream) => stream !== null);
+    // Neither is there when the process could not be started for want of descriptors.
+    const streams = [stdout, stderr].filter((stream) => stream != null);
     const read = Promise.all(streams.map((stream) => new Promise((resolve) => stream.once('close', resolve))));
     const exit = await new Promise<Exit>((resolve) => {
       this.#process.once('error', (error) => resolve({ error, code: null, signal: null }));
@@ -114,12 +129,15 @@ export class Child {
     const patience = setTimeout(() => streams.forEach((stream) => void stream.destroy()), leave_ms);
     await read;
     clearTimeout(patience);
+    this.#exit = exit;
+    this.#settleEnded(exit);
+  }
+
+  #settleEnded(exit: Exit): void {
     this.#settle((current) => current.reject(this.#endError(exit, current.ctx)));
   }
 
   #stop(n: number, reason: unknown): void {
-    // Another worker may begin this run any moment: there is no time for a grace.
-    if (reason instanceof RunAbortedError && reason.reason === 'lease_lost') return this.#killGroup();
     const aborted = reason instanceof RunAbortedError ? reason : new RunAbortedError('shutdown');
     this.#send({ kind: 'abort', n, reason: aborted.reason, message: aborted.message });
     this.#process.kill('SIGTERM');
@@ -143,6 +161,7 @@ export class Child {
 
   #settle(settle: (current: Current) => void): void {
     const current = this.#current;
+    for (const stream of ['stdout', 'stderr'] as const) this.#endLine(stream);
     this.#current = null;
     clearTimeout(this.#killTimer);
     this.#killTimer = undefined;
@@ -169,10 +188,13 @@ export class Child {
         case 'ask':
           return void this.#answer(current, message);
         case 'done':
-          return this.#doneSoon(current, message.result);
+          return this.#settleSoon(current, ({ resolve }) =>
+            resolve(message.result === undefined ? undefined : JSON.parse(message.result)),
+          );
         case 'failed':
           this.#failing = message.ends === true;
-          return this.#settle(() => current.reject(this.#errorOf(message.error, ctx)));
+          if (this.#failing) return this.#settle(() => current.reject(this.#errorOf(message.error, ctx)));
+          return this.#settleSoon(current, ({ reject }) => reject(this.#errorOf(message.error, ctx)));
       }
     } catch (error) {
       ctx.log.warn(`What the handler said could not be taken: ${(error as Error).message}`);
@@ -180,11 +202,10 @@ export class Child {
   }
 
   /** Lines that were written before the end are read first. */
-  #doneSoon(current: Current, result: string | undefined): void {
+  #settleSoon(current: Current, settle: (current: Current) => void): void {
     setImmediate(() =>
       setImmediate(() => {
-        if (this.#current !== current) return;
-        this.#settle(() => current.resolve(result === undefined ? undefined : JSON.parse(result)));
+        if (this.#current === current) this.#settle(settle);
       }),
     );
   }
@@ -218,22 +239,26 @@ export class Child {
 
   /** What it writes belongs to the run it has; a line without end is cut into pieces. */
   #follow(stream: 'stdout' | 'stderr'): void {
-    let line = '';
     const source = this.#process[stream];
     const log = (text: string): void => this.#current?.ctx.log.output(stream, text);
     source?.setEncoding('utf8');
     source?.on('error', () => undefined);
     source?.on('data', (text: string) => {
       if (stream === 'stderr') this.#stderrTail = (this.#stderrTail + text).slice(-max_tail_chars);
-      const lines = (line + text).split('\n');
-      line = lines.pop() ?? '';
+      const lines = (this.#unfinished[stream] + text).split('\n');
+      let line = lines.pop() ?? '';
       for (const one of lines) log(one);
       for (; line.length > limits.max_log_line_chars; line = line.slice(limits.max_log_line_chars))
         log(line.slice(0, limits.max_log_line_chars));
+      this.#unfinished[stream] = line;
     });
-    source?.on('end', () => {
-      if (line !== '') log(line);
-    });
+  }
+
+  /** What comes next belongs to another run. */
+  #endLine(stream: 'stdout' | 'stderr'): void {
+    const line = this.#unfinished[stream];
+    this.#unfinished[stream] = '';
+    if (line !== '') this.#current?.ctx.log.output(stream, line);
   }
 }
 

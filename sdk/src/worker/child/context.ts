@@ -16,7 +16,8 @@ import { formsOf } from '../secrets.ts';
 import { fromChildError } from './errors.ts';
 import type { Said, ToChild } from './messages.ts';
 
-type Say = (message: Said) => void;
+/** `sent`: called once it has left, of what is not a line. */
+type Say = (message: Said, sent?: () => void) => void;
 
 interface Waiter {
   resolve: (value: string | undefined) => void;
@@ -26,11 +27,16 @@ interface Waiter {
 export class ChildContext implements RunContext {
   readonly run: Grant;
   readonly log: Log;
+  /** Never aborted: when the lease is lost the process is killed. */
+  readonly lost: AbortSignal = new AbortController().signal;
   readonly #say: Say;
   readonly #controller = new AbortController();
   readonly #asked = new Map<number, Waiter>();
   #redactor = new Redactor();
   #asks = 0;
+  /** Not said yet: one is on its way, and of those that come meanwhile only the newest counts. */
+  #newestProgress: Said | null = null;
+  #progressIsOnTheWay = false;
 
   constructor(run: Grant, say: Say) {
     this.run = run;
@@ -97,7 +103,8 @@ export class ChildContext implements RunContext {
 
   readonly progress = (percent: number, message?: string): void => {
     progressText(this.run, percent, message);
-    this.#say({ kind: 'progress', percent, message });
+    this.#newestProgress = { kind: 'progress', percent, message };
+    if (!this.#progressIsOnTheWay) this.#sayProgress();
   };
 
   readonly completeIn = (tx: Transaction, result?: unknown): Promise<void> => {
@@ -114,6 +121,22 @@ export class ChildContext implements RunContext {
     this.#asked.delete(ask);
     if (error === undefined) waiter?.resolve(value);
     else waiter?.reject(fromChildError(error, this.signal.reason));
+  }
+
+  /** The end of the run is said next. */
+  end(): void {
+    this.#sayProgress();
+  }
+
+  #sayProgress(): void {
+    const newest = this.#newestProgress;
+    if (newest === null) return;
+    this.#newestProgress = null;
+    this.#progressIsOnTheWay = true;
+    this.#say(newest, () => {
+      this.#progressIsOnTheWay = false;
+      this.#sayProgress();
+    });
   }
 
   #ask(what: Extract<Said, { kind: 'ask' }>['what'], value: string): Promise<string | undefined> {

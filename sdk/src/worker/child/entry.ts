@@ -89,10 +89,10 @@ function inTrace(handle: Handler, run: Grant, ctx: ChildContext): unknown {
 }
 
 async function start({ n, run }: Extract<ToChild, { kind: 'run' }>): Promise<void> {
-  const say = (message: { kind: FromChild['kind'] }): void => {
+  const say = (message: { kind: FromChild['kind'] }, sent?: () => void): void => {
     if (!process.connected) return;
     if (message.kind === 'log' || message.kind === 'output') sayLine(message, n);
-    else process.send?.({ ...message, n });
+    else process.send?.({ ...message, n }, () => sent?.());
   };
   const ctx = new ChildContext(run, say);
   current = { n, ctx };
@@ -103,5 +103,6 @@ async function start({ n, run }: Extract<ToChild, { kind: 'run' }>): Promise<voi
     end = { kind: 'failed', error: toChildError(error) };
   }
   current = null;
+  ctx.end();
   say(end);
 }

@@ -51,8 +51,10 @@ export class IsolatedHandler {
   }
 
   readonly handle: Handler = async (run, ctx) => {
-    const child = await this.#take(ctx);
+    await this.#takePlace(ctx);
+    let child: Child | null = null;
     try {
+      child = this.#take();
       return await child.run(run, ctx);
     } finally {
       await this.#giveBack(child, ctx.signal.aborted);
@@ -63,9 +65,12 @@ export class IsolatedHandler {
     await Promise.all([...this.#all].map((child) => child.leave()));
   }
 
-  async #take({ signal }: RunContext): Promise<Child> {
+  async #takePlace({ signal }: RunContext): Promise<void> {
     if (this.#pool !== null && this.#busy >= this.#pool) await this.#turn(signal);
     else this.#busy++;
+  }
+
+  #take(): Child {
     const idle = this.#idle.pop();
     if (idle?.alive === true) return idle;
     const child = new Child(this.#options);
@@ -91,8 +96,9 @@ export class IsolatedHandler {
   }
 
   /** A process whose run was aborted may still be busy with it: it is not used again. */
-  async #giveBack(child: Child, wasAborted: boolean): Promise<void> {
+  async #giveBack(child: Child | null, wasAborted: boolean): Promise<void> {
     try {
+      if (child === null) return;
       if (child.alive && !wasAborted && child.runs < this.#maxRuns) {
         this.#idle.push(child);
       } else {
