@@ -61,10 +61,16 @@ describe('workers behind a load balancer', () => {
     await using balancer = await startBalancer(urls, 'request');
     const worker = await house.addWorker({ quick: async () => {} }, { url: balancer.url, slots: 2_000 });
     const jobs = Array.from({ length: 1_000 }, () => ({ type: 'quick' }));
-    for (let i = 0; i < 10; i++) await house.client.jobs.createMany(jobs);
-    await eventually(async () => assert.equal(await house.count('ended_runs'), 10_000));
-    const givenBack = await sumOf(urls, 'punctual_runs_given_back_total');
-    assert.ok(givenBack < 5_000, `of 10,000 runs ${givenBack} were given back`);
+    let expected = 0;
+    const givenBack = async (): Promise<number> => {
+      const before = await sumOf(urls, 'punctual_runs_given_back_total');
+      expected += 10_000;
+      for (let i = 0; i < 10; i++) await house.client.jobs.createMany(jobs);
+      await eventually(async () => assert.equal(await house.count('ended_runs'), expected));
+      return (await sumOf(urls, 'punctual_runs_given_back_total')) - before;
+    };
+    // On a machine that is short of processors a call may be given up before its answer has come.
+    await keepsWithin(5_000, givenBack, 'of 10,000 runs given back');
     await worker.stop();
   });
 });

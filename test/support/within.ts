@@ -1,15 +1,17 @@
-// Promises of time, on a machine that may stand still for seconds at any moment: what is promised must be kept in one of some
-// tries. A try is spoiled by a stall; all of them are late only where something waits that should not.
+// Promises of time, and of what grows when time is short, on a machine that may stand still for seconds at any moment: what is
+// promised must be kept in one of some tries. A try is spoiled by a stall; all of them only where something is wrong.
 import assert from 'node:assert/strict';
 
-export async function keepsWithin(boundMs: number, measure: () => Promise<number>, tries = 5): Promise<void> {
-  const late: number[] = [];
-  while (late.length < tries) {
-    const tookMs = await measure();
-    if (tookMs < boundMs) return;
-    late.push(Math.round(tookMs));
+const tries = 5;
+
+export async function keepsWithin(bound: number, measure: () => Promise<number>, unit = 'ms'): Promise<void> {
+  const over: number[] = [];
+  while (over.length < tries) {
+    const measured = await measure();
+    if (measured < bound) return;
+    over.push(Math.round(measured));
   }
-  assert.fail(`not once in ${tries} tries within ${boundMs} ms, but ${late.join(', ')} ms`);
+  assert.fail(`not once in ${tries} tries within ${bound} ${unit}, but ${over.join(', ')} ${unit}`);
 }
 
 /** How long something took. */
