@@ -1,6 +1,7 @@
 // The runs a worker's session holds, in the protocol thread: found by number, with the time after which a handler
 // that never answers is given up. Also counts the slots taken by handlers that outlived their run. protocol.ts owns it.
 import type { LeasedRuns } from './sync-answer.ts';
+import type { Item } from './unsent.ts';
 
 /** The main thread enforces timeouts; when even that does not happen, it is blocked, and the thread does it this much later. */
 const blocked_slack_ms = 2_000;
@@ -47,14 +48,16 @@ export class HeldRuns {
       const { lease_id, timeout_ms, start_in_ms = 0, awaited = false } = lease;
       const giveUpAt = now + start_in_ms + timeout_ms + graceMs + blocked_slack_ms;
       if (giveUpAt < this.#nextGiveUpAt) this.#nextGiveUpAt = giveUpAt;
-      for (const run_id of run_ids) {
-        const key = this.#nextKey;
-        const run = { key, run_id, lease_id, giveUpAt, reported: false, awaited, cancelTold: false, inFlight: 0 };
-        this.#nextKey += 1;
-        this.#byKey.set(key, run);
-      }
+      for (const run_id of run_ids) this.#hold(run_id, { lease_id, giveUpAt, awaited });
     }
     return first;
+  }
+
+  #hold(run_id: string, { lease_id, giveUpAt, awaited }: Pick<HeldRun, 'lease_id' | 'giveUpAt' | 'awaited'>): void {
+    const key = this.#nextKey;
+    this.#nextKey += 1;
+    const run = { key, run_id, lease_id, giveUpAt, reported: false, awaited, cancelTold: false, inFlight: 0 };
+    this.#byKey.set(key, run);
   }
 
   get(key: number): HeldRun | undefined {
@@ -73,6 +76,21 @@ export class HeldRuns {
 
   drop(key: number): void {
     this.#byKey.delete(key);
+  }
+
+  /** Outcomes among these were taken: their runs are over. */
+  dropReported(items: readonly Item[]): void {
+    for (const { key, kind } of items) if (kind === 'outcome') this.#byKey.delete(key);
+  }
+
+  /** What runs say on their way leaves with a call, or is through. */
+  countInFlight(items: readonly Item[], by: 1 | -1): void {
+    for (const { key, kind } of items) if (kind !== 'outcome') this.#addInFlight(key, by);
+  }
+
+  #addInFlight(key: number, by: 1 | -1): void {
+    const run = this.#byKey.get(key);
+    if (run !== undefined) run.inFlight += by;
   }
 
   /** Its handler goes on although the run is reported or lost. */

@@ -261,10 +261,7 @@ export class Protocol {
       losses: this.#losses,
       terse: this.#listedTo !== null,
     });
-    for (const { key, kind } of items) {
-      const run = this.#held.get(key);
-      if (kind !== 'outcome' && run !== undefined) run.inFlight += 1;
-    }
+    this.#held.countInFlight(items, 1);
     const worker = { ...this.#options.description, slots: Math.max(1, this.#slots) };
     const json = syncText({ session, call, held: this.#held, accept: this.#accepts, worker });
     this.#news = false;
@@ -358,16 +355,13 @@ export class Protocol {
 
   /** What the call carried was taken, or is to be sent again. */
   #concluded(call: OpenCall, taken: boolean): void {
-    for (const { key, kind } of call.items) {
-      const run = this.#held.get(key);
-      if (kind !== 'outcome' && run !== undefined) run.inFlight -= 1;
-      if (taken && kind === 'outcome') this.#held.drop(key);
-    }
+    this.#held.countInFlight(call.items, -1);
     if (!taken) {
       this.#lost();
       this.#describe ||= call.describes;
       return this.#unsent.putBack(call.items);
     }
+    this.#held.dropReported(call.items);
     this.#logsDone(call.items);
     this.#caution.taken(call, this.#unsent);
   }

@@ -14,27 +14,21 @@ export interface SyncParts {
   worker: WorkerDescription;
 }
 
-export function syncText({ session, call, held, accept, worker }: SyncParts): string {
-  const reported = new Set<number>();
-  const texts: Record<Item['kind'], string[]> = { outcome: [], log: [], checkpoint: [], progress: [] };
-  const succeeded = new Map<string, string[]>();
-  for (const { key, kind, text } of call.items) {
-    if (kind === 'outcome') reported.add(key);
-    if (text !== plainSuccess) {
-      texts[kind].push(text);
-      continue;
-    }
-    const run = held.get(key);
-    // Of a run that is not held any more the success does not count.
-    if (run === undefined) continue;
-    if (!call.terse) texts.outcome.push(successText(run, undefined));
-    else addTo(succeeded, run.lease_id, run.run_id);
-  }
+/** What a call carries, by where it goes. */
+interface Sorted {
+  texts: Record<Item['kind'], string[]>;
+  /** Runs that succeeded and have nothing to say, by their lease. */
+  succeeded: Map<string, string[]>;
+}
+
+export function syncText(parts: SyncParts): string {
+  const { session, call, held, accept, worker } = parts;
+  const { texts, succeeded } = sortItems(parts);
   const request: SyncRequest = {
     session_id: session.id,
     n: call.n,
     concluded: session.concludedBefore(call.n),
-    ...(call.lists ? { running: unreported(held, reported) } : {}),
+    ...(call.lists ? { running: unreported(held, call.items) } : {}),
     accept,
     wait: call.wait,
     ...(call.bye ? { bye: true } : {}),
@@ -48,17 +42,35 @@ export function syncText({ session, call, held, accept, worker }: SyncParts): st
   return `${text}}`;
 }
 
-function addTo(lists: Map<string, string[]>, key: string, value: string): void {
-  const list = lists.get(key);
-  if (list === undefined) lists.set(key, [value]);
-  else list.push(value);
+function sortItems(parts: SyncParts): Sorted {
+  const sorted: Sorted = {
+    texts: { outcome: [], log: [], checkpoint: [], progress: [] },
+    succeeded: new Map(),
+  };
+  for (const item of parts.call.items) sortItem(item, parts, sorted);
+  return sorted;
+}
+
+function sortItem({ key, kind, text }: Item, { held, call }: SyncParts, { texts, succeeded }: Sorted): void {
+  if (text !== plainSuccess) {
+    texts[kind].push(text);
+    return;
+  }
+  const run = held.get(key);
+  // Of a run that is not held any more the success does not count.
+  if (run === undefined) return;
+  const list = succeeded.get(run.lease_id);
+  if (!call.terse) texts.outcome.push(successText(run, undefined));
+  else if (list === undefined) succeeded.set(run.lease_id, [run.run_id]);
+  else list.push(run.run_id);
 }
 
 function successesText([leaseId, runIds]: [string, string[]]): string {
   return `{"lease_id":"${leaseId}","run_ids":["${runIds.join('","')}"]}`;
 }
 
-function unreported(held: HeldRuns, reported: ReadonlySet<number>): string[] {
+function unreported(held: HeldRuns, items: readonly Item[]): string[] {
+  const reported = new Set(items.flatMap(({ key, kind }) => (kind === 'outcome' ? [key] : [])));
   const running: string[] = [];
   for (const { key, run_id } of held.all()) if (!reported.has(key)) running.push(run_id);
   return running;

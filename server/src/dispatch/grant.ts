@@ -61,6 +61,19 @@ export interface GrantOrder {
   ahead?: boolean;
 }
 
+/** Runs of one segment that are granted together, and what becomes of them. */
+interface Batch extends Required<Pick<GrantOrder, 'lease_id' | 'slots' | 'ahead'>> {
+  /** Which lanes have been closed meanwhile. */
+  isClosed: ((lane: Lane) => boolean) | null;
+  now: number;
+  /** Others may wait for ends of runs of the segment. */
+  awaited: boolean;
+  traces: boolean;
+  lateness: Lateness;
+  told: Set<Session>;
+  astray: Astray[];
+}
+
 export class Granter {
   readonly #parts: GranterParts;
 
@@ -72,43 +85,53 @@ export class Granter {
   async grant(runs: readonly ClaimedRun[], { lease_id, free, slots, by, ahead = false }: GrantOrder): Promise<void> {
     const [first] = runs;
     if (first === undefined) return free();
-    const { starts, metrics } = this.#parts;
+    const { metrics } = this.#parts;
     const isClosed = await this.#closedSince(by);
     free();
-    const told = new Set<Session>();
-    const astray: Astray[] = [];
-    const now = monotonicMs();
-    const lateness = new Lateness(metrics);
-    const awaited = this.#parts.awaited(segmentOf(first.run_id));
-    const traces = isTracing();
-    for (const { run, lane } of this.#highestFirst(runs)) {
-      const { run_id } = run;
-      const session = slots[run.slot - 1] as Session;
-      if (run.flag !== null || session.closed || run.kept?.left_out === true || isClosed?.(lane) === true) {
-        astray.push({ run, settlement: settleAstray({ run_id, lease_id }, run) });
-        continue;
-      }
-      const sealed_job = isSealed(run.payload) ? run.job_id : null;
-      const granted = sealed_job === null ? run : this.#opened(run);
-      if (granted instanceof PunctualError) {
-        astray.push({ run, settlement: settleUndecryptable({ run_id, lease_id }, granted.message) });
-        continue;
-      }
-      const { lane_id } = run;
-      const startAt = ahead ? this.#startAt(run) : null;
-      const grantedAt = startAt ?? now;
-      const held: Held = { lease_id, call: 0, lane_id, grantedAt, keeps: run.kept !== undefined, sealed_job };
-      session.held.set(run_id, held);
-      const traceparent = traces ? noteWait({ ...lane, ...run, again: run.kept !== undefined }) : run.traceparent;
-      session.outbox.push({ run: granted, lane, held, encrypted: sealed_job !== null, awaited, traceparent, startAt });
-      told.add(session);
-      starts.note(lane_id);
-      lateness.note(lane.queue, run.due_at);
+    const batch: Batch = {
+      lease_id,
+      slots,
+      isClosed,
+      ahead,
+      now: monotonicMs(),
+      awaited: this.#parts.awaited(segmentOf(first.run_id)),
+      traces: isTracing(),
+      lateness: new Lateness(metrics),
+      told: new Set(),
+      astray: [],
+    };
+    // A method of its own for each: code that is compiled while there is much to do is to be small.
+    for (const run of this.#highestFirst(runs)) this.#grantOne(run, batch);
+    batch.lateness.end();
+    metrics.runsStarted.inc(runs.length - batch.astray.length);
+    for (const session of batch.told) send(session);
+    if (batch.astray.length > 0) await this.#putBack(batch.astray, slots);
+  }
+
+  #grantOne(run: ClaimedRun, batch: Batch): void {
+    const { run_id, lane_id } = run;
+    const { lease_id, awaited } = batch;
+    const lane = this.#parts.lanes.get(lane_id);
+    const session = batch.slots[run.slot - 1] as Session;
+    if (run.flag !== null || session.closed || run.kept?.left_out === true || batch.isClosed?.(lane) === true) {
+      batch.astray.push({ run, settlement: settleAstray({ run_id, lease_id }, run) });
+      return;
     }
-    lateness.end();
-    metrics.runsStarted.inc(runs.length - astray.length);
-    for (const session of told) send(session);
-    if (astray.length > 0) await this.#putBack(astray, slots);
+    const sealed_job = isSealed(run.payload) ? run.job_id : null;
+    const granted = sealed_job === null ? run : this.#opened(run);
+    if (granted instanceof PunctualError) {
+      batch.astray.push({ run, settlement: settleUndecryptable({ run_id, lease_id }, granted.message) });
+      return;
+    }
+    const startAt = batch.ahead ? this.#startAt(run) : null;
+    const grantedAt = startAt ?? batch.now;
+    const held: Held = { lease_id, call: 0, lane_id, grantedAt, keeps: run.kept !== undefined, sealed_job };
+    session.held.set(run_id, held);
+    const traceparent = batch.traces ? noteWait({ ...lane, ...run, again: run.kept !== undefined }) : run.traceparent;
+    session.outbox.push({ run: granted, lane, held, encrypted: sealed_job !== null, awaited, traceparent, startAt });
+    batch.told.add(session);
+    this.#parts.starts.note(lane_id);
+    batch.lateness.note(lane.queue, run.due_at);
   }
 
   /** Monotonic ms at which the run is due; null when it is already, or the database's clock is not known. */
@@ -180,10 +203,11 @@ export class Granter {
     });
   }
 
-  #highestFirst(runs: readonly ClaimedRun[]): { run: ClaimedRun; lane: Lane }[] {
-    const found = runs.map((run) => ({ run, lane: this.#parts.lanes.get(run.lane_id) }));
-    const mixed = found.some(({ lane }) => lane.priority !== found[0]?.lane.priority);
-    return mixed ? found.sort((a, b) => b.lane.priority - a.lane.priority) : found;
+  #highestFirst(runs: readonly ClaimedRun[]): readonly ClaimedRun[] {
+    const priorityOf = (run: ClaimedRun): number => this.#parts.lanes.get(run.lane_id).priority;
+    // Mostly all are of one lane.
+    if (runs.every((run) => run.lane_id === runs[0]?.lane_id)) return runs;
+    return runs.toSorted((a, b) => priorityOf(b) - priorityOf(a));
   }
 }
 

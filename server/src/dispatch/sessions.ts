@@ -217,25 +217,36 @@ export function sealedAmong(
 export function noteReported(
   session: Session,
   { n, outcomes = [], checkpoints = [] }: Pick<SyncRequest, 'n' | 'outcomes' | 'checkpoints'>,
-): { ended: Ended[]; keepers: string[] } {
-  const ended: Ended[] = [];
-  const keepers: string[] = [];
+): Noted {
+  const noted: Noted = { ended: [], keepers: [] };
   const saved = new Set(checkpoints.map(({ run_id }) => run_id));
   const now = monotonicMs();
-  for (const { run_id, lease_id, status } of outcomes) {
-    const held = heldUnder(session, run_id, lease_id);
-    if (status === 'SUCCESS' && (held?.keeps === true || (saved.size > 0 && saved.has(run_id)))) keepers.push(run_id);
-    if (held === null) continue;
-    session.held.delete(run_id);
-    const { lane_id, grantedAt = null } = held;
-    if (lane_id === null) continue;
-    const seconds = grantedAt === null || status === 'RELEASED' ? null : (now - grantedAt) / 1000;
-    const last = ended.at(-1);
-    if (last?.lane_id === lane_id && last.status === status && last.seconds === seconds) last.runs++;
-    else ended.push({ lane_id, status, seconds, runs: 1 });
-  }
+  for (const outcome of outcomes) noteOutcome(session, outcome, { saved, now, noted });
   if (outcomes.length > 0) session.reported.push({ n, run_ids: outcomes.map(({ run_id }) => run_id) });
-  return { ended, keepers };
+  return noted;
+}
+
+interface Noted {
+  ended: Ended[];
+  keepers: string[];
+}
+
+function noteOutcome(
+  session: Session,
+  { run_id, lease_id, status }: Outcome,
+  { saved, now, noted }: { saved: ReadonlySet<string>; now: number; noted: Noted },
+): void {
+  const held = heldUnder(session, run_id, lease_id);
+  if (status === 'SUCCESS' && (held?.keeps === true || (saved.size > 0 && saved.has(run_id))))
+    noted.keepers.push(run_id);
+  if (held === null) return;
+  session.held.delete(run_id);
+  const { lane_id, grantedAt = null } = held;
+  if (lane_id === null) return;
+  const seconds = grantedAt === null || status === 'RELEASED' ? null : (now - grantedAt) / 1000;
+  const last = noted.ended.at(-1);
+  if (last?.lane_id === lane_id && last.status === status && last.seconds === seconds) last.runs++;
+  else noted.ended.push({ lane_id, status, seconds, runs: 1 });
 }
 
 /** An outcome of an earlier lease says nothing about the one the worker has, or is about to get. */

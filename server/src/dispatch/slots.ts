@@ -57,8 +57,9 @@ export function takeSlots(
 }
 
 /** What was being leased to them has come, or never will. */
-export function releaseAll(slots: Iterable<Session>): void {
-  for (const session of slots) release(session, 1);
+export function releaseAll(slots: readonly Session[]): void {
+  for (const session of slots) session.reserved--;
+  for (const session of new Set(slots)) if (session.reserved === 0) send(session);
 }
 
 export function release(session: Session, slots: number): void {

@@ -124,12 +124,9 @@ async function endAsSuccess(db: Queryable, settled: (version: number) => Fragmen
 const successColumns = part`
   r.segment, r.run_id, r.job_id, r.lane_id, r.attempt, r.cause, r.lease_id, r.worker_id, r.scheduled_for, r.due_at, r.started_at, r.key`;
 
-type LeaseArrays = { run_id: Fragment; lease_id: Fragment };
-
-const leaseArrays = (leases: readonly Lease[]): LeaseArrays => ({
-  run_id: part`${uuids(leases, (o) => o.run_id)}::uuid[]`,
-  lease_id: part`${uuids(leases, (o) => o.lease_id)}::uuid[]`,
-});
+const runIds = (leases: readonly Lease[]): Fragment => part`${uuids(leases, (o) => o.run_id)}::uuid[]`;
+const leaseIds = (leases: readonly Lease[]): Fragment => part`${uuids(leases, (o) => o.lease_id)}::uuid[]`;
+const leaseArrays = (leases: readonly Lease[]) => ({ run_id: runIds(leases), lease_id: leaseIds(leases) });
 
 const asRows = (successes: readonly Success[]): Fragment =>
   unnested({
@@ -146,7 +143,7 @@ function successesFound(segment: number, successes: readonly Success[], version:
   const found = version < findsManyAtOnce ? foundOneByOne : foundAtOnce;
   const gone = part`
       delete from punctual.running r
-      where ${found(segment, leaseArrays(successes))}
+      where ${found(segment, successes)}
       returning ${successColumns}`;
   if (successes.every(({ reason, result }) => reason === null && result === null))
     return part`settled as (${gone}, null::text as reason, null::text as result)`;
@@ -161,16 +158,22 @@ function successesFound(segment: number, successes: readonly Success[], version:
     )`;
 }
 
-/** Whether it is under the lease that goes with it is a set looked up by hash, which `is true` keeps so. */
-function foundAtOnce(segment: number, { run_id, lease_id }: LeaseArrays): Fragment {
-  return part`r.segment = ${segment}::smallint and r.run_id = any (${run_id})
-        and ((r.run_id, r.lease_id) in (select unnest(${run_id}), unnest(${lease_id}))) is true`;
+/**
+ * Mostly all were claimed together, under one lease. Else whether a run is under the lease that goes with it is a set looked up by
+ * hash, which `is true` keeps so.
+ */
+function foundAtOnce(segment: number, leases: readonly Lease[]): Fragment {
+  const run_id = runIds(leases);
+  const of = part`r.segment = ${segment}::smallint and r.run_id = any (${run_id})`;
+  const lease = leases[0]?.lease_id;
+  if (leases.every((one) => one.lease_id === lease)) return part`${of} and r.lease_id = ${lease}::uuid`;
+  return part`${of} and ((r.run_id, r.lease_id) in (select unnest(${run_id}), unnest(${leaseIds(leases)}))) is true`;
 }
 
-function foundOneByOne(segment: number, leases: LeaseArrays): Fragment {
+function foundOneByOne(segment: number, leases: readonly Lease[]): Fragment {
   return part`${ofSegment(part`r.segment`, segment)} and r.ctid = any (array(
         select q.place
-        from ${unnested(leases)} o
+        from ${unnested(leaseArrays(leases))} o
         cross join lateral (
           select q.ctid as place, q.lease_id
           from punctual.running q
