@@ -13,7 +13,7 @@ export function answer(questions) {
 }
 
 /** Tells the bench how far we are, as long as it changes. */
-export function tellCount(count, everyMs = 50) {
+export function tellCount(count, everyMs = 10) {
   let told = -1;
   setInterval(() => {
     const n = count();
