@@ -42,7 +42,7 @@ import { timeOfDatabase } from './store/ping.ts';
 import type { CancelOrder } from './store/run_moves.ts';
 import { nextPlans } from './store/schedules.ts';
 import type { EndedJob } from './store/settle.ts';
-import { WorkflowMemory } from './store/workflow_memory.ts';
+import type { WorkflowMemory } from './store/workflow_memory.ts';
 import { forgetOnce } from './upkeep/forget.ts';
 import { policyOf } from './upkeep/prune.ts';
 import { Pruner } from './upkeep/pruner.ts';
@@ -73,6 +73,7 @@ export interface LoopsOptions {
   deliverer: Deliverer;
   keyring: Keyring;
   budgets: Budgets;
+  workflowMemory: WorkflowMemory;
 }
 
 export interface Loops {
@@ -153,6 +154,7 @@ export function startLoops({
   deliverer,
   keyring,
   budgets,
+  workflowMemory,
 }: LoopsOptions): Loops {
   const all = Array.from({ length: segments }, (_, i) => i);
   const running: Loop[] = [];
@@ -291,7 +293,7 @@ export function startLoops({
 
   // Workflows go on when runs of their steps have ended.
   const workflows = new Workflows({
-    ...{ db, lanes, segments, log, vault, memory: new WorkflowMemory() },
+    ...{ db, lanes, segments, log, vault, memory: workflowMemory },
     defaultPriority: (queue) => flow.table.defaultPriority(queue),
     handOver: handOverTo(claimer),
     onReady: (segment) => ready(segment),

@@ -44,6 +44,7 @@ import { migrateDatabase } from './store/migrate.ts';
 import { makePartitions } from './store/partitions.ts';
 import { timeOfDatabase } from './store/ping.ts';
 import { sharedSecret } from './store/secrets.ts';
+import { WorkflowMemory } from './store/workflow_memory.ts';
 import { version } from './version.ts';
 
 export interface RunningServer {
@@ -88,7 +89,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     spans: () => options.spans?.() ?? null,
   });
 
-  const connections = (poolSize: number): PooledDatabase =>
+  const connections = (poolSize: number, onOtherHistory?: () => Promise<void>): PooledDatabase =>
     openDatabase({
       url: options.databaseUrl,
       poolSize,
@@ -99,10 +100,18 @@ export async function startServer(config: Config, options: ServerOptions): Promi
         metrics.databaseErrors.inc();
         log.debug({ err: error }, 'the database did not answer');
       },
+      ...(onOtherHistory === undefined ? {} : { onOtherHistory }),
     });
-  const db = connections(config.pool_size);
   // Lanes are also made within transactions: with a connection of their own that never waits for those that wait for it.
   const laneDb = connections(1);
+  const lanes = new Lanes(laneDb);
+  const workflowMemory = new WorkflowMemory();
+  let forget = (): void => {};
+  const db = connections(config.pool_size, async () => {
+    log.warn('another PostgreSQL has taken over; what this server remembers of the book is read anew');
+    forget();
+    await lanes.reread();
+  });
   const secret = once(() => sharedSecret(db, 'artifact_addresses'));
   const store = openStore(config, secret);
   const keyring = new Keyring({ db, mode: modeOf(config), rates });
@@ -117,7 +126,6 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     throw error;
   });
   await makePartitions(db);
-  const lanes = new Lanes(laneDb);
   await lanes.refresh();
   const flow = new Flow(db);
   await flow.refresh();
@@ -200,6 +208,12 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     },
   };
   const submitter = new Submitter({ ...submits, handOver: handOverTo(claimer) });
+  // Gates and limits are read anew all the time, and what waits is looked for.
+  forget = () => {
+    submitter.refuseWaiting();
+    claimer.forgetPlaces();
+    workflowMemory.clear();
+  };
   const uniqueSubmitter = new UniqueSubmitter({
     ...submits,
     atOnce: Math.max(1, Math.floor(config.pool_size / 3)),
@@ -306,6 +320,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     deliverer,
     keyring,
     budgets,
+    workflowMemory,
   });
 
   const editor = new ScheduleEditor({ db, lanes, plan: (segment) => loops.plan(segment) });

@@ -1,5 +1,5 @@
-// A PostgreSQL and its synchronous standby, under one address: whoever is the primary. Both are durable. When the primary is lost the
-// standby takes over, and gets a standby of its own.
+// A PostgreSQL and its standby, under one address: whoever is the primary. Both are durable. When the primary is lost the standby
+// takes over, and gets a standby of its own. Unless asked otherwise the standby is synchronous.
 import assert from 'node:assert/strict';
 import { appendFileSync, cpSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -23,22 +23,24 @@ export class Pair implements AsyncDisposable {
   /** Stays the same, whoever is the primary. */
   readonly url: string;
   readonly #folder: string;
+  readonly #synchronous: boolean;
   #primary: Place;
   #standby: Place | null = null;
   #standbys = 0;
 
-  private constructor(folder: string, primary: Place) {
+  private constructor(folder: string, primary: Place, synchronous: boolean) {
     const { url, socketDir } = primary.postgres;
     this.#folder = folder;
+    this.#synchronous = synchronous;
     this.#primary = primary;
     this.url = url.replace(encodeURIComponent(socketDir), encodeURIComponent(this.#link));
     this.#point();
   }
 
-  static async open(folder: string): Promise<Pair> {
+  static async open(folder: string, { synchronous = true } = {}): Promise<Pair> {
     const home = path.join(folder, 'pg0');
     const postgres = await startEmbedded({ dataDir: home, settings });
-    const pair = new Pair(folder, { home, postgres });
+    const pair = new Pair(folder, { home, postgres }, synchronous);
     appendFileSync(path.join(home, 'data/pg_hba.conf'), 'local replication all trust\n');
     await ask(postgres.url, 'select pg_reload_conf()');
     await pair.#addStandby();
@@ -57,14 +59,17 @@ export class Pair implements AsyncDisposable {
 
   /**
    * The primary loses its standby, then it is gone with all it had, and the standby takes over. What the primary acknowledged
-   * when it was alone is lost.
+   * when it was alone is lost: a synchronous one acknowledges nothing then.
    */
-  async failOver(): Promise<void> {
+  async failOver(whileAlone: () => Promise<void> = () => sleep(aloneMs)): Promise<void> {
     const standby = this.#standby;
     assert.ok(standby, 'there is no standby');
     await ask(standby.postgres.url, `alter system set primary_conninfo = ''`);
     await ask(standby.postgres.url, 'select pg_reload_conf()');
-    await sleep(aloneMs);
+    await eventually(async () =>
+      assert.equal(await ask(this.#primary.postgres.url, 'select from pg_stat_replication'), 0),
+    );
+    await whileAlone();
     await this.#kill();
     rmSync(this.#primary.home, { recursive: true, force: true });
     await ask(standby.postgres.url, 'select pg_promote(true, 60)');
@@ -111,12 +116,12 @@ export class Pair implements AsyncDisposable {
       const source = `host=${primary.postgres.socketDir} port=5432 user=punctual application_name=standby`;
       appendFileSync(path.join(to, 'postgresql.auto.conf'), `primary_conninfo = '${source}'\n`);
       this.#standby = { home, postgres: await startEmbedded({ dataDir: home, settings }) };
-      await session.query(`alter system set synchronous_standby_names = 'standby'`);
+      if (this.#synchronous) await session.query(`alter system set synchronous_standby_names = 'standby'`);
       await session.query('select pg_reload_conf()');
       await eventually(
         async () => {
           const { rows: found } = await session.query('select from pg_stat_replication where sync_state = $1', [
-            'sync',
+            this.#synchronous ? 'sync' : 'async',
           ]);
           assert.equal(found.length, 1, 'the standby does not follow');
         },
@@ -145,12 +150,13 @@ function copy(from: string, to: string, left: ReadonlySet<string>): void {
   }
 }
 
-async function ask(url: string, text: string): Promise<void> {
+/** Answers how many rows there are. */
+async function ask(url: string, text: string): Promise<number> {
   const client = new pg.Client({ connectionString: url });
   client.on('error', () => {});
   await client.connect();
   try {
-    await client.query(text);
+    return (await client.query(text)).rows.length;
   } finally {
     await client.end();
   }

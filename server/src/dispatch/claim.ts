@@ -176,6 +176,11 @@ export class Claimer {
     this.wake(this.#all, { late: true });
   }
 
+  /** The numbers of places in lanes may be given once more. */
+  forgetPlaces(): void {
+    this.#lowWater.clear();
+  }
+
   /** One segment after the other: who calls it as often as there are segments in an interval has looked at all of them. */
   wakeNext(): void {
     this.wake([this.#swept++ % this.#all.length], { late: true });

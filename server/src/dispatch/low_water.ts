@@ -40,6 +40,11 @@ export class LowWater {
     if (number > mark.next) mark.next = number;
   }
 
+  /** The numbers may be given once more. */
+  clear(): void {
+    this.#marks.clear();
+  }
+
   /** A run went back to its place. */
   putBack(segment: number, laneId: number, number: number): void {
     const mark = this.#marks.get(laneId * 4096 + segment);

@@ -140,6 +140,13 @@ export class Submitter {
     }
   }
 
+  /** Refuses those that have not been written yet: the lanes they were placed in may not be theirs any more. */
+  refuseWaiting(): void {
+    const refused = new PunctualError('unavailable', { retryAfterSeconds: 1 });
+    for (const { reject } of this.#pending.splice(0)) reject(refused);
+    this.#pendingJobs = 0;
+  }
+
   #inKnownLanes(jobs: readonly PreparedJob[]): Pending['jobs'] | null {
     const placed: Pending['jobs'] = [];
     for (const job of jobs) {

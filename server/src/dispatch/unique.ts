@@ -49,9 +49,9 @@ export class UniqueSubmitter {
       throw new PunctualError('overloaded', { retryAfterSeconds: 1 });
     this.#waiting += jobs.length;
     try {
-      const lanes = await this.#options.lanes.ensure(jobs.map(laneKeyOf));
       await this.#enter();
       try {
+        const lanes = await this.#options.lanes.ensure(jobs.map(laneKeyOf));
         const home = this.#homeOf(jobs.find(({ unique }) => unique !== null));
         return await this.#create(
           jobs.map((job, i) => {

@@ -3,6 +3,10 @@
 // partition would otherwise hang it for ever.
 //
 // A query that failed that way has an unknown outcome: every statement of the store is safe to repeat.
+//
+// After a failover to a standby that had not got everything, what the primary acknowledged last is gone, and the book may give
+// the same numbers once more. A connection tells which history it leads to. Where that is another one than before, whoever
+// remembers something of the book reads it anew first; all that was asked for by what was remembered before is refused.
 import type { Writable } from 'node:stream';
 import { PunctualError } from '@punctual/contract';
 import pg from 'pg';
@@ -41,6 +45,8 @@ export interface DatabaseOptions {
   /** Told how long was waited for a connection, and how long each statement took, in seconds. */
   onWaited?: (seconds: number) => void;
   onAnswered?: (seconds: number) => void;
+  /** Reads anew what is remembered of the book, by other connections than these; nobody uses these before it has resolved. */
+  onOtherHistory?: () => Promise<void>;
 }
 
 const connectTimeoutMs = 5_000;
@@ -82,10 +88,21 @@ export function openDatabase(options: DatabaseOptions): PooledDatabase {
   };
 
   let version: number | null = null;
+  const met = new WeakSet<pg.PoolClient>();
+  const history = new History(options.onOtherHistory ?? (() => Promise.resolve()));
+
+  async function meet(client: pg.PoolClient): Promise<void> {
+    if (met.has(client)) return;
+    const nature = await natureOf(client, options.queryTimeoutMs);
+    met.add(client);
+    version ??= nature.version;
+    history.meet(nature.timeline);
+  }
 
   async function withClient<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     let client: pg.PoolClient;
     const began = monotonicMs();
+    const { age } = history;
     try {
       client = await pool.connect();
       options.onWaited?.((monotonicMs() - began) / 1000);
@@ -93,14 +110,19 @@ export function openDatabase(options: DatabaseOptions): PooledDatabase {
       throw explain(error);
     }
     try {
-      version ??= await versionOf(client, options.queryTimeoutMs);
-      const result = await work(client);
-      client.release();
-      return result;
+      await meet(client);
+      await history.settle();
+      if (history.age === age) {
+        const result = await work(client);
+        client.release();
+        return result;
+      }
     } catch (error) {
       client.release(isUnavailable(error) ? (error as Error) : undefined);
       throw explain(error);
     }
+    client.release();
+    throw new PunctualError('unavailable', { detail: 'Another PostgreSQL has taken over.', retryAfterSeconds: 1 });
   }
 
   const timed = async <Row extends object>(
@@ -191,10 +213,62 @@ function writeTogether(client: pg.ClientBase): void {
   process.nextTick(() => stream.uncork());
 }
 
-async function versionOf(client: pg.ClientBase, deadlineMs: number): Promise<number> {
-  const text = `select current_setting('server_version_num')::integer as version`;
-  const { rows } = await client.query<{ version: number }>({ text, query_timeout: deadlineMs } as pg.QueryConfig);
-  return rows[0]?.version ?? 0;
+/** Which history the database has, as its connections tell, and whether what is remembered of it was read since. */
+class History {
+  readonly #readAnew: () => Promise<void>;
+  #timeline: string | null = null;
+  #stale = false;
+  #reading: Promise<void> | null = null;
+  /** Grows when the history turns out to be another one, and when what is remembered of it has been read. */
+  age = 0;
+
+  constructor(readAnew: () => Promise<void>) {
+    this.#readAnew = readAnew;
+  }
+
+  /** null: it cannot be told. */
+  meet(timeline: string | null): void {
+    if (timeline === null || timeline === this.#timeline) return;
+    this.#stale = this.#timeline !== null;
+    if (this.#stale) this.age++;
+    this.#timeline = timeline;
+  }
+
+  /** Resolves when nothing is remembered of another history. */
+  async settle(): Promise<void> {
+    if (!this.#stale) return;
+    this.#reading ??= this.#readAnew()
+      .then(() => {
+        this.#stale = false;
+        this.age++;
+      })
+      .finally(() => {
+        this.#reading = null;
+      });
+    await this.#reading;
+  }
+}
+
+/** The name of a file of the log begins with the timeline, which a standby that takes over counts on. */
+const timeline = `case when not pg_is_in_recovery() then left(pg_walfile_name(pg_current_wal_lsn()), 8) end`;
+
+async function natureOf(
+  client: pg.ClientBase,
+  deadlineMs: number,
+): Promise<{ version: number; timeline: string | null }> {
+  const ask = async (of: string) => {
+    const text = `select current_setting('server_version_num')::integer as version, ${of} as timeline`;
+    const { rows } = await client.query<{ version: number; timeline: string | null }>({
+      text,
+      query_timeout: deadlineMs,
+    } as pg.QueryConfig);
+    return { version: rows[0]?.version ?? 0, timeline: rows[0]?.timeline ?? null };
+  };
+  return ask(timeline).catch((error: unknown) => {
+    // Something that only speaks like PostgreSQL may not know what a timeline is.
+    if (isUnavailable(error)) throw error;
+    return ask('null');
+  });
 }
 
 async function plain(client: pg.ClientBase, text: string, deadlineMs: number): Promise<void> {

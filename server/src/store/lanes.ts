@@ -5,6 +5,10 @@
 // (claim_keyed.ts); those that had to wait, admission (admit.ts) moves to its twin of stage `admitted`. The plain lanes of a
 // queue that is shared fairly are such entries too, as long as it is; their twins have stage `fair`. A run that leaves a twin
 // for `waiting` goes back to the entry.
+//
+// Lanes are never removed, so one that the book does not know any more was lost with a primary whose standby had not got it yet
+// (docs/operations.md). Whoever remembers it puts it back under its number, by which runs may name it already. Where the
+// book has given its number or its name to another one meanwhile, the book counts.
 import { limits, PunctualError } from '@punctual/contract';
 import type { PreparedJob } from '../rules/job.ts';
 import type { Queryable } from './database.ts';
@@ -150,13 +154,45 @@ export class Lanes {
   async refresh(): Promise<void> {
     // A lane may commit late with a smaller number: look back a little; and now and then over all of them, because one
     // that was made in SQL commits whenever its maker likes.
-    const after = this.#looks++ % looksPerWholeLook === 0 ? 0 : this.#newest - 1000;
-    this.#remember(
-      await this.#db.query<Lane>(sql`
+    if (this.#looks++ % looksPerWholeLook === 0) return this.reread();
+    this.#remember(await this.#read(this.#newest - 1000));
+  }
+
+  /** Reads them all, and puts back what the book has lost. */
+  async reread(): Promise<void> {
+    const lanes = await this.#read(0);
+    this.#remember(lanes);
+    const numbers = new Set(lanes.map((lane) => lane.lane_id));
+    const names = new Set(lanes.map(keyText));
+    const lost = [...this.#byId.values()].filter((lane) => !numbers.has(lane.lane_id) && !names.has(keyText(lane)));
+    if (lost.length === 0) return;
+    await this.#putBack(lost);
+    this.#remember(await this.#read(0));
+  }
+
+  #read(after: number): Promise<Lane[]> {
+    return this.#db.query<Lane>(sql`
       select lane_id, queue, type, executor, priority, requires, stage, entry_lane_id
       from punctual.lanes
-      where lane_id > ${after}`),
-    );
+      where lane_id > ${after}`);
+  }
+
+  /** The sequence was lost as far as they were: it goes on behind them. */
+  async #putBack(lost: readonly Lane[]): Promise<void> {
+    await this.#db.query(sql`
+      with back as (
+        insert into punctual.lanes (lane_id, queue, type, executor, priority, requires, stage, entry_lane_id)
+        select * from unnest(
+          ${lost.map((lane) => lane.lane_id)}::integer[], ${lost.map((lane) => lane.queue)}::text[],
+          ${lost.map((lane) => lane.type)}::text[], ${lost.map((lane) => lane.executor)}::text[],
+          ${lost.map((lane) => lane.priority)}::smallint[], ${lost.map((lane) => lane.requires)}::text[],
+          ${lost.map((lane) => lane.stage)}::text[], ${lost.map((lane) => lane.entry_lane_id)}::integer[])
+        on conflict do nothing
+        returning lane_id
+      )
+      select setval('punctual.lanes_lane_id_seq', b.highest)
+      from (select max(lane_id) as highest from back) b, punctual.lanes_lane_id_seq s
+      where b.highest > s.last_value`);
   }
 
   async #create(keys: LaneKey[]): Promise<void> {
@@ -191,7 +227,9 @@ export class Lanes {
 
   #remember(lanes: readonly Lane[]): void {
     for (const lane of lanes) {
-      if (this.#byId.has(lane.lane_id)) continue;
+      const before = this.#byId.get(lane.lane_id);
+      if (before !== undefined && areAlike(before, lane)) continue;
+      if (before !== undefined) this.#forget(before);
       this.#byId.set(lane.lane_id, lane);
       this.#byKey.set(keyText(lane), lane);
       if (lane.entry_lane_id !== null) this.#twinOf.set(lane.entry_lane_id, lane);
@@ -199,6 +237,26 @@ export class Lanes {
       this.#newest = Math.max(this.#newest, lane.lane_id);
     }
   }
+
+  /** Its number belongs to another one. */
+  #forget(lane: Lane): void {
+    this.#byId.delete(lane.lane_id);
+    if (this.#byKey.get(keyText(lane)) === lane) this.#byKey.delete(keyText(lane));
+    if (lane.entry_lane_id !== null && this.#twinOf.get(lane.entry_lane_id) === lane)
+      this.#twinOf.delete(lane.entry_lane_id);
+  }
+}
+
+function areAlike(a: Lane, b: Lane): boolean {
+  return (
+    a.queue === b.queue &&
+    a.type === b.type &&
+    a.executor === b.executor &&
+    a.priority === b.priority &&
+    a.requires === b.requires &&
+    a.stage === b.stage &&
+    a.entry_lane_id === b.entry_lane_id
+  );
 }
 
 function keyText(key: LaneKey): string {

@@ -43,6 +43,11 @@ export class WorkflowMemory {
   readonly #known = new Map<string, KnownWorkflow>();
   #bytes = 0;
 
+  clear(): void {
+    this.#known.clear();
+    this.#bytes = 0;
+  }
+
   get(workflowId: string): KnownWorkflow | undefined {
     const known = this.#known.get(workflowId);
     if (known === undefined) return undefined;
