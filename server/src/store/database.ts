@@ -94,8 +94,10 @@ export function openDatabase(options: DatabaseOptions): PooledDatabase {
   async function meet(client: pg.PoolClient): Promise<void> {
     if (met.has(client)) return;
     const nature = await natureOf(client, options.queryTimeoutMs);
-    met.add(client);
     version ??= nature.version;
+    // A standby is asked again: it may take over while it is connected.
+    if (nature.timeline === null) return;
+    met.add(client);
     history.meet(nature.timeline);
   }
 
@@ -226,9 +228,8 @@ class History {
     this.#readAnew = readAnew;
   }
 
-  /** null: it cannot be told. */
-  meet(timeline: string | null): void {
-    if (timeline === null || timeline === this.#timeline) return;
+  meet(timeline: string): void {
+    if (timeline === this.#timeline) return;
     this.#stale = this.#timeline !== null;
     if (this.#stale) this.age++;
     this.#timeline = timeline;
@@ -267,7 +268,7 @@ async function natureOf(
   return ask(timeline).catch((error: unknown) => {
     // Something that only speaks like PostgreSQL may not know what a timeline is.
     if (isUnavailable(error)) throw error;
-    return ask('null');
+    return ask(`''`);
   });
 }
 
