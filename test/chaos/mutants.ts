@@ -17,7 +17,8 @@ export const mutants: Record<string, Mutant> = {
     changes: [
       ['r.lease_id = ${lease_id}::uuid', '${lease_id}::uuid is not null'],
       ['r.run_id = o.run_id and r.lease_id = o.lease_id', 'r.run_id = o.run_id'],
-      ['and ((r.run_id, r.lease_id) in (select unnest(${run_id}), unnest(${lease_id}))) is true', ''],
+      ['and r.lease_id = ${lease}::uuid', ''],
+      ['and ((r.run_id, r.lease_id) in (select unnest(${run_id}), unnest(${leaseIds(leases)}))) is true', ''],
     ],
   },
   'a session ends before its lease': {
