@@ -109,8 +109,9 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   let forget = (): void => {};
   const db = connections(config.pool_size, async () => {
     log.warn('another PostgreSQL has taken over; what this server remembers of the book is read anew');
-    forget();
     await lanes.reread();
+    // After that: what came meanwhile went by the old ones.
+    forget();
   });
   const secret = once(() => sharedSecret(db, 'artifact_addresses'));
   const store = openStore(config, secret);

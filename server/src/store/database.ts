@@ -89,7 +89,8 @@ export function openDatabase(options: DatabaseOptions): PooledDatabase {
 
   let version: number | null = null;
   const met = new WeakSet<pg.PoolClient>();
-  const history = new History(options.onOtherHistory ?? (() => Promise.resolve()));
+  /** null: nobody remembers anything. */
+  const history = options.onOtherHistory === undefined ? null : new History(options.onOtherHistory);
 
   async function meet(client: pg.PoolClient): Promise<void> {
     if (met.has(client)) return;
@@ -98,13 +99,13 @@ export function openDatabase(options: DatabaseOptions): PooledDatabase {
     // A standby is asked again: it may take over while it is connected.
     if (nature.timeline === null) return;
     met.add(client);
-    history.meet(nature.timeline);
+    history?.meet(nature.timeline);
   }
 
   async function withClient<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     let client: pg.PoolClient;
     const began = monotonicMs();
-    const { age } = history;
+    const age = history?.age;
     try {
       client = await pool.connect();
       options.onWaited?.((monotonicMs() - began) / 1000);
@@ -113,8 +114,8 @@ export function openDatabase(options: DatabaseOptions): PooledDatabase {
     }
     try {
       await meet(client);
-      await history.settle();
-      if (history.age === age) {
+      await history?.settle();
+      if (history?.age === age) {
         const result = await work(client);
         client.release();
         return result;
